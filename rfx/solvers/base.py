@@ -137,7 +137,10 @@ class Progress:
         """stalled: whether the last `steps` steps together reduced the objective by no more than
         that fraction, plus `least`.
         """
-        self.steps, self.share, self.least, self.stalled = steps, share, least, False
+        self.steps = steps
+        self.share = share
+        self.least = least
+        self.stalled = False
         self._past: list[float] = []
 
     def __call__(self, objective: float) -> bool:
@@ -185,7 +188,8 @@ class Recorder:
     """
 
     def __init__(self, callback: Callback | None = None) -> None:
-        self.callback, self._start = callback, self._now()
+        self.callback = callback
+        self._start = self._now()
         self.trace: list[dict[str, Any]] = []
 
     @staticmethod
@@ -245,9 +249,12 @@ def line_minimum(
     def slope(t: float) -> float:
         return linear + t * quadratic + float(loss.derivative(f + t * change, y) @ change)
 
-    low, high, first = 0.0, 1.0, abs(slope(0.0))
+    low = 0.0
+    high = 1.0
+    first = abs(slope(0.0))
     while slope(high) < 0 and high < 2.0**40:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     t = 1.0 if high == 1.0 else 0.5 * (low + high)
     for _ in range(100):
         value = slope(t)
@@ -295,7 +302,8 @@ def l1_line_search(
             return 1.0
     low, high = 0.0, 1.0
     while slope(high) < 0 and high < 16:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while low == 0.0 or high - low > 0.02 * high:
         middle = 0.5 * (low + high)
         if middle < 1e-12:

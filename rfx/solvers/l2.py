@@ -65,7 +65,9 @@ _FACTOR = 0.3
 _STALL, _MOVED = 5, 1e-2
 # A factor of m rows costs ten products of n rows if m^2 is this times n times the seconds per use
 # of an entry; for computed features it is an overestimate.
-_COMPUTED, _READ, _TEN = 1e12, 7e11, 10
+_COMPUTED = 1e12
+_READ = 7e11
+_TEN = 10
 # Fraction of the tolerance allowed for code errors: u = L'(f) has u^2 <= 4 L(f) for every loss
 # here, so code errors of norm e per row add about 2 e^2 / lam of the objective to the gap through
 # Z'u (and some through u, depending on the norm of w).
@@ -162,7 +164,11 @@ class _Newton:
 
     def __post_init__(self) -> None:
         self.factor: Factor | None = None
-        self.n_iter, self.rows, self.steps, self.last, self.since = 0, 0, 0, 0, 0.0
+        self.n_iter = 0
+        self.rows = 0
+        self.steps = 0
+        self.last = 0
+        self.since = 0.0
         self.at_zero = self.reached[1]
 
     def problem(self, Z: Matrix, y: np.ndarray, lam: float, tol: float) -> _Problem:
@@ -176,7 +182,8 @@ class _Newton:
         of its last point evaluated with computed features. Late may be raised.
         """
         self.final = final
-        self.progress, rows = Progress(_STALL, _MOVED * problem.tol), len(problem.y)
+        self.progress = Progress(_STALL, _MOVED * problem.tol)
+        rows = len(problem.y)
         if rows < self.n_rows:
             self.progress = Progress(1, 0.0, _LEVEL_GAIN * self.at_zero * rows / self.n_rows)
         start = time.monotonic()
@@ -231,7 +238,8 @@ class _Newton:
         every = len(chosen) == len(problem.y) and not problem.held.computed
         part = problem.held if every else problem.held.rows(chosen)
         weights = weights[chosen]
-        uses, rate = len(chosen) * part.cost, _COMPUTED if part.computed else _READ
+        uses = len(chosen) * part.cost
+        rate = _COMPUTED if part.computed else _READ
         squares = float(point.g @ point.g)
         near = squares <= 2 * problem.lam * _NEAR * problem.goal * point.objective
         if self._due(len(chosen), uses * rate, near):
@@ -292,12 +300,16 @@ class _Problem:
     def __init__(
         self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, limit_mb: float, tol: float
     ) -> None:
-        self.y, self.lam, self.loss, self.tol = y, lam, loss, tol
+        self.y = y
+        self.lam = lam
+        self.loss = loss
+        self.tol = tol
         start = time.monotonic()
         error = 0.5 * _CODES * tol * lam / labels_and_weights(loss, y)[1].max()
         kind = code_type(Z, error) if Z.cost > READ else None
         self.held = hold_part(Z, limit_mb, kind)
-        self.exact, self.seconds = kind is None or self.held is Z, time.monotonic() - start
+        self.exact = kind is None or self.held is Z
+        self.seconds = time.monotonic() - start
         self.Z = self.held if self.exact else Z
 
     @property
@@ -316,7 +328,8 @@ class _Problem:
         if f is None:
             f, value, g = Z.loss_pass(w, self.loss, self.y)
         else:
-            value, g = self.loss.value(f, self.y).sum(), Z.rmatvec(self.loss.derivative(f, self.y))
+            value = self.loss.value(f, self.y).sum()
+            g = Z.rmatvec(self.loss.derivative(f, self.y))
         return _Point(w, f, 0.5 * self.lam * float(w @ w) + float(value), g + self.lam * w)
 
     def search(self, start: _Point, p: np.ndarray) -> _Point:
@@ -348,7 +361,8 @@ def _levels(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss) -> list[tupl
     counts = [count for part in (64, 16, 4) if (count := len(y) // part) >= _SMALLEST_LEVEL]
     sample = Z.subset(_SAMPLE)[0]
     squares = float(sample.squares().sum()) / sample.shape[0]
-    least, levels = _LEVEL_LAM * squares * labels_and_weights(loss, y)[1].mean(), []
+    least = _LEVEL_LAM * squares * labels_and_weights(loss, y)[1].mean()
+    levels = []
     while counts or least * len(y) > lam:
         count = counts.pop(0) if counts else len(y)
         levels.append((count, count * max(lam / len(y), least)))
@@ -404,8 +418,11 @@ def solve_dual_ridge(
     gap of each output (1e-3), max_iter are conjugate gradient steps (1000; n_iter counts them).
     warm: a dual to start from.
     """
-    Y, record = checked(Y, Squared), Recorder(callback)
-    budget, A, n_iter = budget.filled(tol=1e-3, max_iter=1000), start_rows(warm, Y), 0
+    Y = checked(Y, Squared)
+    record = Recorder(callback)
+    budget = budget.filled(tol=1e-3, max_iter=1000)
+    A = start_rows(warm, Y)
+    n_iter = 0
     while True:
         F = Z.outer(A) if A.any() else np.zeros_like(Y)
         R = Y - F - lam * A
@@ -418,13 +435,17 @@ def solve_dual_ridge(
             squares = dots(R, KR)
             objectives = 0.5 * lam * dots(A, F) + 0.5 * dots(F - Y, F - Y)
             gaps = np.minimum(np.maximum(squares, 0.0) / (2 * lam), 0.5 * dots(R, R))
-            objective, gap = float(objectives.sum()), float(gaps.sum())
+            objective = float(objectives.sum())
+            gap = float(gaps.sum())
             record(lambda now=A: Z.rmatvec(now), iteration=n_iter, objective=objective, gap=gap)
-            solved, stopped = bool(np.all(gaps <= budget.tol * objectives)), budget.spent(n_iter)
+            solved = bool(np.all(gaps <= budget.tol * objectives))
+            stopped = budget.spent(n_iter)
             if solved or stopped or n_iter - first >= _RESTART:
                 break
             beta = ratio(squares, before)
-            P, KP, before = R + beta * P, KR + beta * KP, squares
+            P = R + beta * P
+            KP = KR + beta * KP
+            before = squares
             image = KP + lam * P
             step = ratio(squares, dots(KP, image))
             A = A + step * P
@@ -456,7 +477,8 @@ def solve_dual_l2(
     sqrt(d) t turns it into a positive definite system over only the rows with d > 0, with lam + d
     on its diagonal, its preconditioner. Raises UsageError like `checked`.
     """
-    y, budget = checked(y, loss), budget.filled(tol=1e-3, max_iter=100)
+    y = checked(y, loss)
+    budget = budget.filled(tol=1e-3, max_iter=100)
     record = Recorder(None if callback is None else _for_weights(callback, Z))
     direction = partial(_direction, Z, lam, budget.deadline)
     found = newton(
@@ -496,7 +518,8 @@ def newton(
     f = times(a) if a.any() else np.zeros_like(y)
     best, waited = np.inf, 0
     while True:
-        u, curvature = loss.derivative(f, y), loss.second_derivative(f, y)
+        u = loss.derivative(f, y)
+        curvature = loss.second_derivative(f, y)
         v = lam * a + u
         Kv = times(v)
         objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
@@ -520,7 +543,8 @@ def newton(
         Kq = times(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
         t = 1.0 if abs(t - 1.0) <= _WHOLE else t
-        a, f = a + t * q, f + t * Kq
+        a = a + t * q
+        f = f + t * Kq
         n_iter += 1
 
 

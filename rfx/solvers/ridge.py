@@ -84,17 +84,21 @@ def solve_ridge_cg(
     has an entry per output. The rest as in `solve_ridge`.
     """
     Y = checked(Y, Squared)
-    budget, record = budget.filled(tol=1e-3, max_iter=1000), Recorder(callback)
+    budget = budget.filled(tol=1e-3, max_iter=1000)
+    record = Recorder(callback)
     outputs = Y.reshape(len(Y), -1)
     right = Z.rmatvec(outputs)
     norms = np.linalg.norm(right, axis=0)
-    W, w, n_iter = np.zeros_like(right), np.zeros(Z.shape[1]), 0
+    W = np.zeros_like(right)
+    w = np.zeros(Z.shape[1])
+    n_iter = 0
 
     def image(p: np.ndarray) -> np.ndarray:
         return lam * p + Z.normal(p)
 
     for k, norm in enumerate(norms):
-        residual, bound = right[:, k] - image(w) if w.any() else right[:, k], budget.tol * norm
+        residual = right[:, k] - image(w) if w.any() else right[:, k]
+        bound = budget.tol * norm
         steps = 0
         if np.linalg.norm(residual) > bound:
             step, residual, steps = conjugate_gradients(
@@ -159,7 +163,8 @@ def _sampled_rows(n_rows: int) -> int:
 
 def _sampling_pays(Z: Matrix, Y: np.ndarray, lams: int) -> bool:
     """Whether a sampled factor and its expected steps cost less than half of the Gram matrix."""
-    (n_rows, n_columns), rows = Z.shape, _sampled_rows(Z.shape[0])
+    n_rows, n_columns = Z.shape
+    rows = _sampled_rows(Z.shape[0])
     small, large = sorted(Z.shape)
     if rows >= n_rows:
         return False
@@ -179,7 +184,10 @@ class _Factors:
     """The preconditioners of one problem, each computed on first use."""
 
     def __init__(self, Z: Matrix, Y: np.ndarray, lams: Sequence[float], limit: float) -> None:
-        self.Z, self.Y, self.lams, self.limit = Z, Y, list(lams), limit
+        self.Z = Z
+        self.Y = Y
+        self.lams = list(lams)
+        self.limit = limit
         self.sampling = not isinstance(Z, DeviceMatrix) and _sampling_pays(Z, Y, len(self.lams))
         self._sampled: Factor | None = None
         self._whole: Factor | None = None
@@ -195,7 +203,8 @@ class _Factors:
 
     def whole(self, lam: float) -> Factor:
         """The factor of the smaller Gram matrix, of some rows if it does not fit."""
-        self._sampled, self.sampling = None, False
+        self._sampled = None
+        self.sampling = False
         if self._whole is None:
             self._whole = choose_factor(self.Z, self.limit, min(self.lams))
         if self._prepared != lam:
@@ -246,18 +255,19 @@ def _iterate(
 
     reached: receives (weights, objective, gap, iterations) of each point; Late may be raised.
     """
-    factor, n_iter, restarts, progress = None, 0, 0, Progress(_STALL, _MOVED * budget.tol)
+    factor = None
+    n_iter = 0
+    restarts = 0
+    progress = Progress(_STALL, _MOVED * budget.tol)
     W = reached[0][0] if factors.sampling else factors.start(lam)
     while True:
         _, values, G = Z.loss_pass(W, Squared, Y)
         G += lam * W
         objectives = 0.5 * lam * dots(W, W) + values
         gaps = dots(G, G) / (2 * lam)
-        objective, gap, converged = (
-            float(objectives.sum()),
-            float(gaps.sum()),
-            bool(np.all(gaps <= budget.tol * objectives)),
-        )
+        objective = float(objectives.sum())
+        gap = float(gaps.sum())
+        converged = bool(np.all(gaps <= budget.tol * objectives))
         reached[:] = [(W, objective, gap, n_iter)]
         record(lambda now=W: now, iteration=n_iter, objective=objective, gap=gap)
         if converged or progress(objective) or restarts == _RESTARTS or budget.spent(n_iter):
@@ -282,7 +292,9 @@ def _iterate(
             min(most, _PATIENCE) if factors.sampling else most,
             budget.deadline,
         )
-        W, n_iter, restarts = W + step, n_iter + steps, restarts + 1
+        W = W + step
+        n_iter = n_iter + steps
+        restarts = restarts + 1
         # up to rounding, the residuals give the objective and the gap, in case there is no time for
         # the pass that computes them
         now = objectives - 0.5 * dots(step, left - G)

@@ -55,7 +55,9 @@ def solve_singles(
     size = len(beta)
     curvature = np.maximum(np.diag(K) + shift, 1e-12)
     for step in range(max_steps):
-        best, chosen, worst = 0.0, -1, 0.0
+        best = 0.0
+        chosen = -1
+        worst = 0.0
         for i in range(size):
             e = _slope(error[i], beta[i], tube)
             if (e > 0 and beta[i] < hi[i]) or (e < 0 and beta[i] > lo[i]):
@@ -99,7 +101,8 @@ def solve_pairs(
     size = len(beta)
     own = np.diag(K).copy()
     for step in range(max_steps):
-        high, i = -np.inf, -1
+        high = -np.inf
+        i = -1
         for k in range(size):
             e = _rising(error[k], beta[k], tube)
             if e > high and beta[k] < hi[k]:
@@ -107,7 +110,9 @@ def solve_pairs(
         if i < 0:
             return step
         row = K[i]
-        best, j, low = 0.0, -1, np.inf
+        best = 0.0
+        j = -1
+        low = np.inf
         for k in range(size):
             if beta[k] > lo[k]:
                 e = _falling(error[k], beta[k], tube)
@@ -128,7 +133,8 @@ def solve_pairs(
         change = slope / curvature
         if tube is not None:
             # The slope drops by twice the tube where either variable passes zero.
-            first, second = _until_zero(-beta[i]), _until_zero(beta[j])
+            first = _until_zero(-beta[i])
+            second = _until_zero(beta[j])
             for zero in (min(first, second), max(first, second)):
                 if change > zero:
                     slope -= 2 * tube
@@ -199,7 +205,8 @@ class ColumnCache:
 
     def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray) -> None:
         """memory: 1-d array of rows.dtype for columns, with space for at least one of all rows."""
-        self.rows, width = rows.take(active), len(active)
+        self.rows = rows.take(active)
+        width = len(active)
         # The maximum request of one call of `fetch`.
         self.capacity = min(width, len(memory) // width)
         self.pool = memory[: self.capacity * width].reshape(self.capacity, width)
@@ -224,7 +231,8 @@ class ColumnCache:
             self._owner[free], self.slots[missing], self._used[free] = missing, free, self._clock
             step = max(_TOGETHER, 4 * _SCRATCH // self.rows.n_rows)
             for first in range(0, len(missing), step):
-                part, places = missing[first : first + step], free[first : first + step]
+                part = missing[first : first + step]
+                places = free[first : first + step]
                 arguments = self.rows.name, self.rows.take(part), self.rows, self.rows.params
                 if places[-1] - places[0] == len(places) - 1:
                     # Contiguous, as while the cache fills: written in place, by all threads.
@@ -288,12 +296,15 @@ def _accumulate(
         total = sums[begin:end]
         for w in range(0, whole, 4):
             a, b, c, d = weights[w], weights[w + 1], weights[w + 2], weights[w + 3]
-            A, B = pool[slots[w], begin:end], pool[slots[w + 1], begin:end]
-            C, D = pool[slots[w + 2], begin:end], pool[slots[w + 3], begin:end]
+            A = pool[slots[w], begin:end]
+            B = pool[slots[w + 1], begin:end]
+            C = pool[slots[w + 2], begin:end]
+            D = pool[slots[w + 3], begin:end]
             for j in range(end - begin):
                 total[j] += (a * A[j] + b * B[j]) + (c * C[j] + d * D[j])
         for w in range(whole, len(slots)):
-            a, A = weights[w], pool[slots[w], begin:end]
+            a = weights[w]
+            A = pool[slots[w], begin:end]
             for j in range(end - begin):
                 total[j] += a * A[j]
 
@@ -406,7 +417,8 @@ def solve_kernel_svm(
             run.tell((), gap, objective)
             if not _met(gap, objective, budget.tol):
                 # all decision values are recomputed
-                problem.f[:], problem.seen[:] = 0.0, 0.0
+                problem.f[:] = 0.0
+                problem.seen[:] = 0.0
                 run.restart()
                 gap, objective = _rounds(problem, run, np.zeros(0, np.intp))
     return KernelSolution(
@@ -424,8 +436,10 @@ def _at_once(problem: _Problem, run: _Run) -> tuple[float, float]:
     """Solve for all of few rows as one block, usually until the gap is met; return gap and
     objective.
     """
-    p, every = problem, np.arange(len(problem.y))
-    K, inner = p.K.to_array(np.float64), solve_pairs if p.bias else solve_singles
+    p = problem
+    every = np.arange(len(problem.y))
+    K = p.K.to_array(np.float64)
+    inner = solve_pairs if p.bias else solve_singles
     run.columns = len(K)
     for last in range(_ONLY_BLOCKS, -1, -1):
         p.f = K @ p.beta
@@ -490,7 +504,10 @@ class _Problem:
     ) -> None:
         self.y, own = labels_and_weights(loss, checked(y, loss))
         weights = own if weights is None else weights
-        self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
+        self.squared = loss.name == "squared_hinge"
+        self.bias = bias
+        self.tol = tol
+        self.lam = lam
         # The half width of the tube for regression; None for classification.
         self.tube: float | None = None
         # The scale of residuals, for the choice of active rows.
@@ -504,9 +521,11 @@ class _Problem:
         self.K = K
         top = np.inf if self.squared else self.C
         if self.tube is None:
-            self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
+            self.lo = np.where(self.y > 0, 0.0, -top)
+            self.hi = np.where(self.y > 0, top, 0.0)
         else:
-            self.lo, self.hi = -self.C, self.C
+            self.lo = -self.C
+            self.hi = self.C
         self.beta = np.zeros(len(self.y))
         # Decision values without bias: `seen` holds the corresponding beta, for active and inactive
         # rows.
@@ -560,7 +579,9 @@ class _Problem:
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
     ) -> np.ndarray:
         """Each row's contribution to the duality gap."""
-        r, beta, C = self.residuals(rows, f, b), self.beta[rows], self.C[rows]
+        r = self.residuals(rows, f, b)
+        beta = self.beta[rows]
+        C = self.C[rows]
         xi = np.maximum(self.excess(rows, r), 0.0)
         both = C * xi**2 + beta**2 / (4 * C) if self.squared else C * xi
         if self.tube is not None:
@@ -606,10 +627,12 @@ class _Problem:
         if self.tube is not None:
             rising = error - np.where(beta >= 0, self.tube, -self.tube)
             falling = error - np.where(beta > 0, self.tube, -self.tube)
-        can_rise, can_fall = beta < self.hi[rows], beta > self.lo[rows]
+        can_rise = beta < self.hi[rows]
+        can_fall = beta > self.lo[rows]
         b = 0.0
         if self.bias:
-            high, low = rising[can_rise].max(initial=-np.inf), falling[can_fall].min(initial=np.inf)
+            high = rising[can_rise].max(initial=-np.inf)
+            low = falling[can_fall].min(initial=np.inf)
             # All can only move in the same direction, so none can: the extreme bias shows that the
             # solution is optimal.
             b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
@@ -629,10 +652,8 @@ class _Problem:
             for side in self.violations()[:2]:
                 wanted[np.argpartition(-side, min(block, len(side) - 1))[:block]] = True
         excess = self.excess(active)
-        at_zero, at_top = (
-            self.beta[active] == 0,
-            np.abs(self.beta[active]) >= self.C[active] if not self.squared else False,
-        )
+        at_zero = self.beta[active] == 0
+        at_top = np.abs(self.beta[active]) >= self.C[active] if not self.squared else False
         far = 0.2 * self.unit
         wanted[active[~((at_zero & (excess < -far)) | (at_top & (excess > far)))]] = True
         return np.flatnonzero(wanted)
@@ -652,7 +673,8 @@ def best_bias(
     half width. For the squared hinge the slope is increasing and piecewise linear; otherwise it is
     a sum of weights, so b is an order statistic.
     """
-    bounds, weights = y - f, np.ones(len(y)) if weights is None else weights
+    bounds = y - f
+    weights = np.ones(len(y)) if weights is None else weights
     if tube is not None:
         ends = np.concatenate([bounds - tube, bounds + tube])
         return _lowest(ends, np.concatenate([weights, weights]), weights.sum())
@@ -667,7 +689,8 @@ def best_bias(
     # the slope in b above the k-th bound is b rates[k] - sums[k]
     order = np.argsort(bounds)
     at = bounds[order]
-    below, above = np.where(positive, 0.0, weights)[order], np.where(positive, weights, 0.0)[order]
+    below = np.where(positive, 0.0, weights)[order]
+    above = np.where(positive, weights, 0.0)[order]
     rates = np.cumsum(below) + above.sum() - np.cumsum(above)
     sums = np.cumsum(below * at) + above @ at - np.cumsum(above * at)
     k = int(np.flatnonzero(at * rates <= sums)[-1]) if at[0] * rates[0] <= sums[0] else 0
@@ -693,15 +716,20 @@ class _Run:
     def __init__(
         self, problem: _Problem, budget: Filled, record: Recorder, seed: int, sizes: WorkSizes
     ) -> None:
-        self.problem, self.budget, self.record, self.sizes = problem, budget, record, sizes
-        self.seed, self.rng = seed, np.random.default_rng(seed)
+        self.problem = problem
+        self.budget = budget
+        self.record = record
+        self.sizes = sizes
+        self.seed = seed
+        self.rng = np.random.default_rng(seed)
         self.blocks = self.steps = self.columns = 0
 
     def restart(self) -> None:
         """Start with memory for columns of the rows' type."""
         # At least a small block of columns of all rows. Memory pages are allocated when written to,
         # and reused by successive active sets.
-        n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
+        n_rows = len(self.problem.y)
+        dtype = self.problem.rows.dtype
         self.memory = np.empty(0, dtype)
         least = self.sizes.least_columns * n_rows
         wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, least)
@@ -711,7 +739,8 @@ class _Run:
 
     def tell(self, active: Sized, gap: float, objective: float) -> None:
         """Record the current state, in the scale of the objective that is not divided by lam."""
-        lam, beta = self.problem.lam, self.problem.beta
+        lam = self.problem.lam
+        beta = self.problem.beta
         counts = {
             "active": len(active),
             "support": int(np.count_nonzero(beta)),
@@ -733,10 +762,14 @@ class _Run:
         p = self.problem
         self.stalled = False
         cache = ColumnCache(p.rows, active, self.memory)
-        y, lo, hi = p.y[active], p.lo[active], p.hi[active]
-        beta, f = p.beta[active], p.f[active]
+        y = p.y[active]
+        lo = p.lo[active]
+        hi = p.hi[active]
+        beta = p.beta[active]
+        f = p.f[active]
         inner = solve_pairs if p.bias else solve_singles
-        size, begun = min(self.sizes.block, len(active)), self.blocks
+        size = min(self.sizes.block, len(active))
+        begun = self.blocks
         while not self.budget.spent(self.blocks):
             up, down, b = p.violations(active, beta, f)
             p.beta[active] = beta
@@ -750,7 +783,8 @@ class _Run:
                 break
             # its own values are few; columns are computed for variables that move
             K = cache.square(chosen)
-            part, before = beta[chosen], beta[chosen]
+            part = beta[chosen]
+            before = beta[chosen]
             tol = _INNER_TOL * float(max(up.max(), down.max()))
             shift = p.shift[active[chosen]]
             error = (y[chosen] - f[chosen]) - shift * part
@@ -769,11 +803,13 @@ class _Run:
                 self.stalled = True
                 break
             if (self.blocks - begun) % self.sizes.reported == 0:
-                p.beta[active], p.f[active] = beta, f
+                p.beta[active] = beta
+                p.f[active] = f
                 self.tell(
                     active, float(p.shares(b=b).sum()), p.objective(slice(None), p.beta, p.f, b)
                 )
-        p.beta[active], p.f[active] = beta, f
+        p.beta[active] = beta
+        p.f[active] = f
         self.columns += cache.computed
 
 
@@ -800,5 +836,6 @@ def _sample(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
     # the block has nothing left to do.
     top = max(1, count // 10)
     order = np.argpartition(values[positive], len(positive) - top - 1)
-    first, rest = order[len(positive) - top :], order[: len(positive) - top]
+    first = order[len(positive) - top :]
+    rest = order[: len(positive) - top]
     return positive[np.concatenate([first, rng.choice(rest, count - top, replace=False)])]

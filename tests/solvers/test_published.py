@@ -89,19 +89,11 @@ def test_labels_in_either_order_and_a_seed_give_the_same_bits():
 @pytest.mark.slow
 def test_sparse_rows_are_the_same_problem():
     part = np.where(np.abs(Z) > 0.5, Z, 0.0)
-    problem = backend.from_blocks(sp.csr_matrix(part), Y)
-    job = {
-        "program": "LIBLINEAR",
-        "n": 200,
-        "n_columns": 12,
-        "solver": 2,
-        "C": 1.0,
-        "eps": 1e-9,
-        "seed": 0,
-    }
-    result, _ = backend.run(problem, job, Budget())
+    problem = backend.from_csr(sp.csr_matrix(part), Y)
+    job = backend.LiblinearJob(n=200, C=1.0, eps=1e-9, seed=0, n_columns=12, solver=2)
+    machine, _ = backend.run(problem, job, Budget())
     dense = solve(DenseMatrix(part), Y, 1.0, SquaredHinge, "l2", tol=1e-9)
-    np.testing.assert_allclose(np.abs(result["coef"][:, 0]), np.abs(dense.coef), atol=1e-9)
+    np.testing.assert_allclose(np.abs(machine.coef[:, 0]), np.abs(dense.coef), atol=1e-9)
 
 
 def test_iteration_limit_is_reported():

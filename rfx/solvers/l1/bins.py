@@ -67,17 +67,24 @@ def solve_rb_l1(
     addition to Z. warm: (D,) starting point. most_columns: of the working set of Newton steps.
     Raises UsageError like `checked`.
     """
-    y, limits, record = checked(y, loss), filled(budget), Recorder(callback)
+    y = checked(y, loss)
+    limits = filled(budget)
+    record = Recorder(callback)
     largest = largest_working_set(limits.memory_mb)
-    at_most, by_grids = min(most_columns, largest), False
-    w, n_iter, bound = start(warm, Z.shape[1:]), 0, -np.inf
+    at_most = min(most_columns, largest)
+    by_grids = False
+    w = start(warm, Z.shape[1:])
+    n_iter = 0
+    bound = -np.inf
     while True:
         if by_grids:
             solution = _by_grids(Z, y, lam, loss, limits, w, record, n_iter, bound, largest)
         else:
             solution = Descent(Z, y, lam, loss, limits, w, record, n_iter, bound, at_most).solve()
         assert solution.gap is not None  # every solution here has a certificate
-        w, n_iter, bound = solution.coef, solution.n_iter, solution.objective - solution.gap
+        w = solution.coef
+        n_iter = solution.n_iter
+        bound = solution.objective - solution.gap
         if solution.converged or limits.spent(n_iter):
             return solution
         at_most, by_grids = largest, not by_grids
@@ -100,11 +107,13 @@ def _by_grids(
 
     Start from w (D,) after n_iter steps with the lower bound `bound`.
     """
-    f, settled = Z.matvec(w), False
+    f = Z.matvec(w)
+    settled = False
     while True:
         objective, gap, g = l1_certificate(Z, y, w, lam, loss, f)
         bound = max(bound, objective - gap)
-        gap, nnz = max(0.0, objective - bound), int(np.count_nonzero(w))
+        gap = max(0.0, objective - bound)
+        nnz = int(np.count_nonzero(w))
         record(
             lambda now=w: now,
             iteration=n_iter,
@@ -149,12 +158,15 @@ def _minimise_model(
     inner, curvature = Z.unscaled(curvature)
     chosen = np.flatnonzero(curvature)
     if len(chosen) < _COPIED * len(curvature):
-        inner, curvature = inner.rows(chosen), curvature[chosen]
+        inner = inner.rows(chosen)
+        curvature = curvature[chosen]
     bins = cast("BinnedMatrix", inner)
     diagonal = bins.squares(curvature)
     largest = int(np.diff(bins.starts).max())
-    sums, steps = np.empty((2, largest)), np.empty(largest)
-    w, delta = w0.copy(), np.zeros(len(curvature))
+    sums = np.empty((2, largest))
+    steps = np.empty(largest)
+    w = w0.copy()
+    delta = np.zeros(len(curvature))
     first = 0.0
     for _ in range(_EPOCHS):
         moved = _epoch(
@@ -183,7 +195,8 @@ def _search(
     move = Z.matvec(change)
     t = 1.0
     for _ in range(40):
-        trial, f_trial = w + t * change, f + t * move
+        trial = w + t * change
+        f_trial = f + t * move
         if lam * float(np.abs(trial).sum()) + float(loss.value(f_trial, y).sum()) < objective:
             return trial, f_trial
         t *= 0.5
@@ -211,12 +224,14 @@ def _epoch(
     and the sums that begin the next one share a loop over the rows.
     """
     moved = 0.0
-    now, after = sums[0], sums[1]
+    now = sums[0]
+    after = sums[1]
     now[: starts[1] - starts[0]] = 0.0
     for i in range(ids.shape[1]):
         now[ids[0, i]] += curvature[i] * delta[i]
     for r in range(len(ids)):
-        first, size = starts[r], starts[r + 1] - starts[r]
+        first = starts[r]
+        size = starts[r + 1] - starts[r]
         change = False
         for b in range(size):
             j = first + b
@@ -290,14 +305,14 @@ def solve_prcd(
     without certificates), `alone` (passes repeated by one thread) and, at every tenth pass and the
     last, `gap`. Raises UsageError like `checked`.
     """
-    y, record = checked(y, loss), Recorder(callback)
-    budget, Z = budget.filled(tol=1e-4, max_iter=1000), Z.by_columns()
+    y = checked(y, loss)
+    record = Recorder(callback)
+    budget = budget.filled(tol=1e-4, max_iter=1000)
+    Z = Z.by_columns()
     values, rows, ends = Z.column_lists()
-    w, bounds, kind = (
-        start(warm, Z.shape[1:]),
-        loss.curvature * Z.squares(),
-        _KINDS[loss.name],
-    )
+    w = start(warm, Z.shape[1:])
+    bounds = loss.curvature * Z.squares()
+    kind = _KINDS[loss.name]
     random = np.random.Generator(np.random.Philox(seed))
 
     def evaluate(w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -322,7 +337,10 @@ def solve_prcd(
             parallel.for_ranges(listed, len(order), 64, threads)
 
     f, objective = evaluate(w)
-    n_iter, alone, seconds, bound = 0, 0, 0.0, -np.inf
+    n_iter = 0
+    alone = 0
+    seconds = 0.0
+    bound = -np.inf
     while True:
         entry = {
             "iteration": n_iter,
@@ -343,13 +361,16 @@ def solve_prcd(
         begun = time.perf_counter()
         order = random.permutation(len(w))
         for threads in (None, 1):
-            after, f_after = w.copy(), f.copy()
+            after = w.copy()
+            f_after = f.copy()
             steps(order, after, f_after, threads)
             f_after, value = evaluate(after)
             if value <= objective * (1 + _ROUNDING):
                 break
             alone += threads is None
-        w, f, objective = after, f_after, value
+        w = after
+        f = f_after
+        objective = value
         seconds += time.perf_counter() - begun
         n_iter += 1
 
@@ -388,7 +409,8 @@ def _listed_pass(
 ) -> None:
     """One coordinate step for each column of `order`, which is `value` in its rows."""
     for j in order:
-        own, g = rows[ends[j] : ends[j + 1]], 0.0
+        own = rows[ends[j] : ends[j + 1]]
+        g = 0.0
         for i in own:
             g += _slope(f[i], y[i], kind)
         step = _step(w[j], value * g, bounds[j], lam)
@@ -411,7 +433,8 @@ def _dense_pass(
 ) -> None:
     """The same for dense columns (D, N)."""
     for j in order:
-        z, g = columns[j], 0.0
+        z = columns[j]
+        g = 0.0
         for i in range(len(z)):
             g += z[i] * _slope(f[i], y[i], kind)
         step = _step(w[j], g, bounds[j], lam)

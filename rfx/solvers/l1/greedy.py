@@ -90,7 +90,9 @@ def solve_rounds(
     `objective`, `gap`. After the deadline no round is started, and if there is no time to compute
     the gap, it equals the objective.
     """
-    n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
+    n_features = Z.shape[1]
+    record = Recorder(callback)
+    gram = GramCache()
     last = filled(budget)
     # a solver with its own tolerances is not told how to correct codes
     may_code = solve is None and _codes_suffice(Z, y, lam, loss)
@@ -181,7 +183,8 @@ def _corrected(
     """
     if found.status not in ("converged", "stalled"):
         return found
-    columns, coef = features.columns, found.coef.copy()
+    columns = features.columns
+    coef = found.coef.copy()
     exact = GramOfCodes(features.matrix, Z.columns(columns))
     solution = solve_l1(exact, y, lam, loss, budget, coef[columns], gram=features.gram)
     coef[columns] = solution.coef
@@ -212,8 +215,12 @@ class RoundFeatures:
     """
 
     def __init__(self, Z: Matrix, memory_mb: float, gram: GramCache, may_code: bool) -> None:
-        self.Z, self.memory_mb, self.gram, self.may_code = Z, memory_mb, gram, may_code
-        self.columns, self.matrix = np.empty(0, np.int64), Z
+        self.Z = Z
+        self.memory_mb = memory_mb
+        self.gram = gram
+        self.may_code = may_code
+        self.columns = np.empty(0, np.int64)
+        self.matrix = Z
 
     @property
     def coded(self) -> bool:
@@ -249,7 +256,8 @@ class RoundFeatures:
         columns = np.zeros(codes.shape[1], np.int64)
         columns[: len(self.columns)] = self.columns[: codes.shape[1]]
         columns[places] = new
-        self.columns, self.matrix = columns, codes
+        self.columns = columns
+        self.matrix = codes
 
     def _stored(self, part: Matrix, n_used: int) -> Matrix:
         """The columns of a round in memory if they fit; else as many of their rows as fit, unless
@@ -273,14 +281,17 @@ def in_parts(solve: Callable[..., Solution]) -> Solve:
     def over_all(
         Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Budget, warm: np.ndarray
     ) -> Solution:
-        coef, n_iter, status = np.array(warm, dtype=np.float64), 0, "converged"
+        coef = np.array(warm, dtype=np.float64)
+        n_iter = 0
+        status = "converged"
         objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
         chosen = (coef != 0) | (np.abs(gradient) > lam)
         more = chosen.any()
         while more:
             solution = solve(Z.columns(np.flatnonzero(chosen)), y, lam, loss, budget)
             coef[chosen] = solution.coef
-            n_iter, status = n_iter + solution.n_iter, solution.status
+            n_iter = n_iter + solution.n_iter
+            status = solution.status
             objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
             violation = np.abs(gradient)
             more = not chosen.all() and (
@@ -310,7 +321,9 @@ TOL, LEAST_TOL = 1e-5, 1e-9
 IDLE = 10
 # Ridge relative to the mean weight, so that separable rows have a minimum; relative decrease below
 # which a step is the last.
-_RIDGE, _TOL, _STEPS = 1e-6, 1e-5, 30
+_RIDGE = 1e-6
+_TOL = 1e-5
+_STEPS = 30
 # A stream from which no map draws its own numbers.
 HALVES = 32
 # Thresholds this many times farther than the farthest training row define constants.
@@ -349,14 +362,20 @@ def solve_boosting(
     feature of the step). The status is that of the last step. Raises UsageError like
     `checked`.
     """
-    Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set[bytes]()
+    Z = SignColumns(len(y))
+    record = Recorder(callback)
+    gram = GramCache()
+    seen = set[bytes]()
     factors = np.ones(len(y)) if factors is None else factors
-    y, limits = (
-        checked(y, loss),
-        filled(replace(budget, tol=TOL if budget.tol is None else budget.tol)),
-    )
-    coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
-    objective, gap, turn = float(loss.value(decision, y).sum()), 0.0, 0
+    y = checked(y, loss)
+    limits = filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
+    coef = np.zeros(0)
+    decision = np.zeros(len(y))
+    status = "converged"
+    bound = -np.inf
+    objective = float(loss.value(decision, y).sum())
+    gap = 0.0
+    turn = 0
     record(coef.copy, iteration=0, features=0, nnz=0, objective=objective, gap=gap)
     idle = 0
     while status == "converged" or (status == "stalled" and idle < IDLE):
@@ -381,9 +400,13 @@ def solve_boosting(
         )
         # a tolerance below the rounding ends a step, not the search: the next feature may help
         idle = 0 if solution.objective < objective * (1 - limits.tol) else idle + 1
-        coef, objective, status = solution.coef, solution.objective, solution.status
+        coef = solution.coef
+        objective = solution.objective
+        status = solution.status
         assert solution.gap is not None  # `solve_l1` certifies its answer
-        decision, gap, turn = own.matvec(coef), solution.gap, turn + 1
+        decision = own.matvec(coef)
+        gap = solution.gap
+        turn = turn + 1
         entry = {
             "iteration": turn,
             "features": len(coef),
@@ -414,7 +437,8 @@ def _correct(
         solution = solve_l1(Z, y, lam, loss, budget, coef, gram=gram)
         if solution.objective < before or solution.status != "converged" or budget.tol <= LEAST_TOL:
             return solution
-        budget, coef = replace(budget, tol=0.1 * budget.tol), solution.coef
+        budget = replace(budget, tol=0.1 * budget.tol)
+        coef = solution.coef
 
 
 def _is_new(signs: np.ndarray, seen: set[bytes]) -> bool:
@@ -438,7 +462,8 @@ class Learner(ABC):
     kernel = ""
 
     def __init__(self, X: np.ndarray, params: dict[str, Any]) -> None:
-        self.X, self.params = X, params
+        self.X = X
+        self.params = params
         self._last: Any = None
         one = sample(self.kernel, X.shape[1], 1, 0, dtype=X.dtype, **params)
         self.found = one.select(slice(0))
@@ -489,7 +514,11 @@ class Perceptrons(Learner):
         seed: int,
     ) -> None:
         super().__init__(X, params)
-        self.loss, self.exact, self.count, self.seed, self._halves = loss, exact, count, seed, 0
+        self.loss = loss
+        self.exact = exact
+        self.count = count
+        self.seed = seed
+        self._halves = 0
 
     def find(self, u: np.ndarray) -> tuple[np.ndarray, None]:
         """(signs (n, k) int8, None): the features of this step."""
@@ -498,10 +527,8 @@ class Perceptrons(Learner):
             half = uniforms(self.seed, HALVES, self._halves, self._halves + 1, len(u))[0] < 0.5
             found.append(self._fitted(u * half, u))
             self._halves += 1
-        directions, thresholds = (
-            np.array([theta for theta, _ in found]).T,
-            np.array([a for _, a in found]),
-        )
+        directions = np.array([theta for theta, _ in found]).T
+        thresholds = np.array([a for _, a in found])
         arrays = {"directions": directions, "thresholds": thresholds, "scales": np.ones(len(found))}
         return self._signs(
             self._map(
@@ -514,7 +541,8 @@ class Perceptrons(Learner):
         can be on the other side.
         """
         theta, b = fit_linear(self.X, part, self.loss)
-        size, far = float(np.linalg.norm(theta)), FARTHEST * self.params["radius"]
+        size = float(np.linalg.norm(theta))
+        far = FARTHEST * self.params["radius"]
         if size and self.exact:
             theta = theta / size
             along = self.X @ theta.astype(self.X.dtype)
@@ -531,7 +559,8 @@ class Stumps(Learner):
 
     def __init__(self, X: np.ndarray, params: dict[str, Any], count: int) -> None:
         super().__init__(X, params)
-        self.search, self.count = StumpSearch(X), count
+        self.search = StumpSearch(X)
+        self.count = count
 
     def find(self, u: np.ndarray) -> tuple[np.ndarray, float]:
         """(signs (n, k) int8, the largest |sum_n u_n phi(x_n)| over all stumps)."""
@@ -586,11 +615,14 @@ def _best(x: np.ndarray, order: np.ndarray, u: np.ndarray) -> tuple[float, float
     total = 0.0
     for i in range(len(u)):
         total += u[i]
-    below, best, at = 0.0, total, -1
+    below = 0.0
+    best = total
+    at = -1
     for k in range(len(order) - 1):
         below += u[order[k]]
         if x[order[k]] < x[order[k + 1]] and abs(total - 2.0 * below) > abs(best):
-            best, at = total - 2.0 * below, k
+            best = total - 2.0 * below
+            at = k
     if at < 0:
         return x[order[0]], x[order[0]], best
     return x[order[at]], x[order[at + 1]], best
@@ -604,10 +636,13 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
     or SquaredHinge of rfx.losses. theta and b are zero if nothing is better.
     """
     rows = np.flatnonzero(u)
-    weights, labels = np.abs(u[rows]), -np.sign(u[rows])
+    weights = np.abs(u[rows])
+    labels = -np.sign(u[rows])
     weights = weights / weights.sum()
-    size, Z = X.shape[1] + 1, DenseMatrix(X).rows(rows)
-    w, f = np.zeros(size), np.zeros(len(rows))
+    size = X.shape[1] + 1
+    Z = DenseMatrix(X).rows(rows)
+    w = np.zeros(size)
+    f = np.zeros(len(rows))
 
     def value(w: np.ndarray, f: np.ndarray) -> float:
         return float(weights @ loss.value(f, labels)) + 0.5 * _RIDGE * float(w @ w)
@@ -619,22 +654,23 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
             slopes = weights * loss.derivative(f, labels)
             curvatures = weights * loss.second_derivative(f, labels)
             slope = np.append(Z.rmatvec(slopes), slopes.sum())
-            edge, square = (
-                Z.rmatvec(curvatures),
-                Z.square(np.arange(size - 1), curvatures, np.float64),
-            )
+            edge = Z.rmatvec(curvatures)
+            square = Z.square(np.arange(size - 1), curvatures, np.float64)
             hessian = np.block([[square, edge[:, None]], [edge, curvatures.sum()]])
             hessian[np.diag_indices(size)] += _RIDGE
             step = -np.linalg.solve(hessian, slope + _RIDGE * w)
             decrease = -float(step @ (slope + _RIDGE * w))
             if not decrease > _TOL * now:
                 break
-            along, t = Z.matvec(step[:-1]) + step[-1], 1.0
+            along = Z.matvec(step[:-1]) + step[-1]
+            t = 1.0
             while (
                 then := value(w + t * step, f + t * along)
             ) > now - 1e-4 * t * decrease and t > 1e-6:
                 t *= 0.5
             if t <= 1e-6:
                 break
-            w, f, now = w + t * step, f + t * along, then
+            w = w + t * step
+            f = f + t * along
+            now = then
     return w[:-1], w[-1]

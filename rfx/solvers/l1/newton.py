@@ -144,7 +144,8 @@ class GramCache:
             self._compress(np.flatnonzero(held))
         new = np.setdiff1d(wanted, self.columns)
         if not len(self.columns):
-            self.weights, self._churn = weights.copy(), 0
+            self.weights = weights.copy()
+            self._churn = 0
         if not unchanged and len(self.columns):
             self._reweigh(Z, weights, new)
         elif len(new):
@@ -159,7 +160,8 @@ class GramCache:
             self._begin(new, Z.square(new, self.weights, self.dtype))
             return
         square, cross = Z.gram(new, self.columns, self.weights, self.dtype)
-        old, size = len(self.columns), len(self.columns) + len(new)
+        old = len(self.columns)
+        size = len(self.columns) + len(new)
         if size > len(self.matrix):
             matrix = np.zeros((size, size))
             matrix[:old, :old] = self.matrix[:old, :old]
@@ -171,17 +173,16 @@ class GramCache:
 
     def _begin(self, columns: np.ndarray, square: np.ndarray) -> None:
         # results from remote parts are read-only
-        self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
+        self.columns = columns
+        self.matrix = np.require(square, np.float64, ["C", "W"])
 
     def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
         """The Gram matrix at other weights, with the columns `new` appended."""
         change = weights - self.weights
         changed = np.abs(change) > STALE * np.maximum(weights, self.weights)
-        count, alive, size = (
-            int(np.count_nonzero(changed)),
-            np.count_nonzero(weights),
-            len(self.columns),
-        )
+        count = int(np.count_nonzero(changed))
+        alive = np.count_nonzero(weights)
+        size = len(self.columns)
         # Sums of float32 products lose digits with every update: recompute after a few times the
         # rows.
         if count > alive // 2 or self._churn + count > 4 * alive:
@@ -191,10 +192,12 @@ class GramCache:
                 np.zeros((0, 0)),
             )  # release it before the new one is allocated
             square = Z.square(columns, weights, self.dtype)
-            self.weights, self._churn = weights.copy(), 0
+            self.weights = weights.copy()
+            self._churn = 0
             self._begin(columns, square)
             return
-        change, after = np.where(changed, change, 0.0), np.where(changed, weights, self.weights)
+        change = np.where(changed, change, 0.0)
+        after = np.where(changed, weights, self.weights)
         if count:
             self.matrix[:size, :size] += Z.square(self.columns, change, self.dtype)
         self.weights = after
@@ -347,16 +350,19 @@ class Descent:
                 self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
                 self.held_limit = columns_held(self.Z, self.budget.memory_mb)
                 self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
-                self.decision, self.begun = self.Z.matvec(self.coef), True
+                self.decision = self.Z.matvec(self.coef)
+                self.begun = True
                 if self.Z.computed:
                     self._minimise_held()
                 else:
                     self.converged = self._minimise(self.Z, 0.0)
         except Late:
             if not self.begun:
-                self.coef, self.decision = np.zeros_like(self.coef), np.zeros_like(self.y)
+                self.coef = np.zeros_like(self.coef)
+                self.decision = np.zeros_like(self.y)
             # zero is dual feasible, and its value is zero
-            self.objective, self.dual = self._value(self.lam), max(self.dual, 0.0)
+            self.objective = self._value(self.lam)
+            self.dual = max(self.dual, 0.0)
             self._record(0)
         gap = max(0.0, self.objective - self.dual)
         status = self.budget.status(self.converged, self.n_iter, self.progress.stalled)
@@ -395,7 +401,8 @@ class Descent:
 
         Returns whether it got there.
         """
-        size, bound = 0, -np.inf
+        size = 0
+        bound = -np.inf
         stage = 0.0 if self.coef.any() else np.inf
         while True:
             value, gradient = self._evaluate(Z)
@@ -429,7 +436,8 @@ class Descent:
         return value, gradient
 
     def _record(self, working: int) -> None:
-        nnz, gap = int(np.count_nonzero(self.coef)), max(0.0, self.objective - self.dual)
+        nnz = int(np.count_nonzero(self.coef))
+        gap = max(0.0, self.objective - self.dual)
         self.record(
             self.coef.copy,
             iteration=self.n_iter,
@@ -460,7 +468,8 @@ class Descent:
         tolerance = max(0.1 * start, min(enough, 0.5 * start))
         flat = np.diagonal(H)[: len(columns)] <= 0
         for _ in range(4):
-            x, q = coef[columns], gradient[columns]
+            x = coef[columns]
+            q = gradient[columns]
             solve_quadratic(H, q, x, lam, tolerance)
             # Without curvature only the penalty matters.
             x[flat & (np.abs(gradient[columns]) <= lam)] = 0.0
@@ -542,10 +551,8 @@ class Descent:
             self.interior = False
             return False
         labels, weights = labels_and_weights(self.loss, self.y)
-        exact, roots = (
-            Z.columns(columns).to_array().astype(np.float64, copy=False),
-            np.sqrt(weights),
-        )
+        exact = Z.columns(columns).to_array().astype(np.float64, copy=False)
+        roots = np.sqrt(weights)
         if isinstance(self.loss, Weighted):
             exact = exact * roots[:, None]
         x, alpha = hinge_interior_point(
@@ -559,9 +566,13 @@ class Descent:
         before = self.coef, self.decision, self._value(lam)
         coef = np.zeros_like(self.coef)
         coef[columns] = x
-        self.decision, self.coef, self.dual_point = Z.matvec(coef), coef, -labels * roots * alpha
+        self.decision = Z.matvec(coef)
+        self.coef = coef
+        self.dual_point = -labels * roots * alpha
         if self._value(lam) >= before[2]:
-            self.coef, self.decision, self.interior = before[0], before[1], False
+            self.coef = before[0]
+            self.decision = before[1]
+            self.interior = False
         self.n_iter += 1
         return True
 

@@ -95,7 +95,9 @@ def hinge_interior_point(
         return -Z.rmatvec(y * alpha)
 
     columns = np.arange(len(x))
-    best, value, bound = x, np.inf, -np.inf
+    best = x
+    value = np.inf
+    bound = -np.inf
     margin = y * Z.matvec(x)
     alpha = 2.0 * np.maximum(heights - margin, 0.0)
     alpha *= min(1.0, lam / max(np.abs(gradient(alpha)).max(initial=0.0), 1e-300))
@@ -108,7 +110,8 @@ def hinge_interior_point(
     for _ in range(max_iter):
         (a, za), (b, zb), (alpha, slack) = pairs
         residual = alpha / 2 - heights + margin - slack
-        theta, weights = a / za + b / zb, alpha / (slack + alpha / 2)
+        theta = a / za + b / zb
+        weights = alpha / (slack + alpha / 2)
         H = Z.square(columns, weights)
         solve = _factor(H, theta, np.diag(H))
 
@@ -124,7 +127,8 @@ def hinge_interior_point(
         pairs, t = _advance(pairs, direction)
         (a, _), (b, _), (alpha, _) = pairs
         candidate = _sparse(pairs, np.diag(H))
-        margin, g = y * Z.matvec(a - b), gradient(alpha)
+        margin = y * Z.matvec(a - b)
+        g = gradient(alpha)
         primal = lam * np.abs(candidate).sum() + np.sum(
             np.maximum(heights - y * Z.matvec(candidate), 0.0) ** 2
         )
@@ -163,12 +167,15 @@ def _changes(
     """
     (a, za), (b, zb) = pairs[:2]
     ca, cb = targets
-    theta_a, theta_b = a / za, b / zb
-    residual_a, residual_b = lam + g - za, lam - g - zb
+    theta_a = a / za
+    theta_b = b / zb
+    residual_a = lam + g - za
+    residual_b = lam - g - zb
     e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
     dx = solve(e)
     dg = (e - dx) / (theta_a + theta_b)
-    dza, dzb = dg + residual_a, residual_b - dg
+    dza = dg + residual_a
+    dzb = residual_b - dg
     return dx, [(ca / za - theta_a * dza, dza), (cb / zb - theta_b * dzb, dzb)]
 
 
@@ -182,7 +189,8 @@ def _advance(pairs: Pairs, direction: Callable[..., Pairs]) -> tuple[Pairs, floa
 
     direction(*targets): the changes of all pairs for a target of each.
     """
-    mu, changes = _mean(pairs), direction(*(-p * q for p, q in pairs))
+    mu = _mean(pairs)
+    changes = direction(*(-p * q for p, q in pairs))
     t = _longest(pairs, changes)
     centre = mu * (_mean(_moved(pairs, changes, t)) / mu) ** 3
     changes = direction(*(centre - p * q - dp * dq for (p, q), (dp, dq) in zip(pairs, changes)))
@@ -231,7 +239,8 @@ def _factor(
 
 def _longest(pairs: Pairs, changes: Pairs) -> float:
     """Largest step t <= 1 that keeps every value >= 0."""
-    values, moves = np.concatenate([*chain(*pairs)]), np.concatenate([*chain(*changes)])
+    values = np.concatenate([*chain(*pairs)])
+    moves = np.concatenate([*chain(*changes)])
     shrinking = moves < 0
     return float(np.min(-values[shrinking] / moves[shrinking], initial=1.0))
 

@@ -13,19 +13,73 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import env
 from rfx.errors import OutOfTime, RfxError, UsageError
-from rfx.solvers.base import Budget, Recorder
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.matrix import Matrix
+from rfx.operators.sparse import SparseMatrix
+from rfx.solvers.base import Budget, Recorder, Solution
 
 # Maximum fraction of the free memory for a problem: the features, the program and other processes
 # also need some.
 SHARE = 0.8
 NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a program is asked for, beside the rows; n: their number. The rest is named as its
+    options.
+    """
+
+    program: ClassVar[str]
+    n: int
+    C: float
+    eps: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class LiblinearJob(Job):
+    program = "LIBLINEAR"
+    n_columns: int
+    solver: int
+
+
+@dataclass(frozen=True)
+class LibsvmJob(Job):
+    program = "LIBSVM"
+    svm_type: int
+    tube: float
+    kernel_type: int
+    gamma: float
+    cache_mb: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a program found.
+
+    coef: (n_columns, outputs), or the coefficients (m,) of the support vectors. labels: of the
+    classes, in the program's order; none for regression. indices: (m,) numbers of the support
+    vectors, from 1. rho: minus the intercept, an array of one number.
+    """
+
+    coef: np.ndarray
+    labels: np.ndarray
+    indices: np.ndarray
+    rho: np.ndarray
+
+    @property
+    def sign(self) -> float:
+        """-1 if the coefficients refer to the negative class, which the program lists first."""
+        return -1.0 if len(self.labels) and self.labels[0] <= 0 else 1.0
 
 
 class NodeFile:
@@ -36,31 +90,36 @@ class NodeFile:
     def __init__(self, y: np.ndarray, row_lengths: np.ndarray) -> None:
         """y: (n,) targets; row_lengths: (n,) numbers of nodes per row, excluding terminators."""
         self.n = len(y)
-        offsets = np.concatenate([[0], np.cumsum(np.asarray(row_lengths, dtype=np.int64) + 1)])
+        # with the terminators
+        lengths = np.asarray(row_lengths, dtype=np.int64) + 1
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        n_nodes = int(offsets[-1])
         head = 8 * (2 * self.n + 1)
-        size = head + int(offsets[-1]) * NODE.itemsize
+        size = head + n_nodes * NODE.itemsize
+        free_mb = env.available_memory_mb()
         # exceeding shared memory raises no error: the kernel kills a process
-        if size / 2**20 > SHARE * env.available_memory_mb():
+        if size / 2**20 > SHARE * free_mb:
             raise RfxError(
                 f"the back end needs {size / 2**30:.1f} GiB for this problem, but"
-                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer rows or"
-                " features, or omit --solver"
+                f" {free_mb / 1024:.1f} GiB are free; use fewer rows or features, or omit --solver"
             )
         self.descriptor = os.memfd_create("rfx-problem")
         os.truncate(self.descriptor, size)
         self.memory = mmap.mmap(self.descriptor, size)
         self.offsets = np.frombuffer(self.memory, np.int64, self.n + 1, 8 * self.n)
-        self.nodes = np.frombuffer(self.memory, NODE, int(offsets[-1]), head)
-        np.frombuffer(self.memory, np.float64, self.n)[:] = y
+        self.nodes = np.frombuffer(self.memory, NODE, n_nodes, head)
+        targets = np.frombuffer(self.memory, np.float64, self.n)
+        targets[:] = y
         self.offsets[:] = offsets
         self.nodes["index"][offsets[1:] - 1] = -1
 
     def set_dense(self, rows: slice, Z: np.ndarray, first_index: int = 1) -> None:
         """Fill rows from a dense (b, D) block."""
-        width = Z.shape[1] + 1
+        n_rows, n_columns = Z.shape
+        width = n_columns + 1
         start = self.offsets[rows.start]
-        part = self.nodes[start : start + Z.shape[0] * width].reshape(Z.shape[0], width)
-        part["index"][:, :-1] = np.arange(first_index, first_index + Z.shape[1])
+        part = self.nodes[start : start + n_rows * width].reshape(n_rows, width)
+        part["index"][:, :-1] = np.arange(first_index, first_index + n_columns)
         part["value"][:, :-1] = Z
 
     def set_sparse(self, Z: sp.csr_matrix) -> None:
@@ -75,15 +134,22 @@ class NodeFile:
         os.close(self.descriptor)
 
 
-def from_blocks(blocks: Any, y: np.ndarray) -> NodeFile:
-    """The node file of a feature matrix or of a CSR matrix."""
-    if sp.issparse(blocks):
-        file = NodeFile(y, np.diff(blocks.indptr))
-        file.set_sparse(blocks)
-        return file
-    file = NodeFile(y, np.full(blocks.shape[0], blocks.shape[1]))
-    for rows, Z in blocks.row_blocks():
-        file.set_dense(rows, Z)
+def from_csr(Z: sp.csr_matrix, y: np.ndarray) -> NodeFile:
+    """The node file of a CSR matrix."""
+    file = NodeFile(y, np.diff(Z.indptr))
+    file.set_sparse(Z)
+    return file
+
+
+def from_matrix(Z: Matrix, y: np.ndarray) -> NodeFile:
+    """The node file of a feature matrix."""
+    if isinstance(Z, (BinnedMatrix, SparseMatrix)):
+        return from_csr(Z.to_csr(), y)
+    n_rows, n_columns = Z.shape
+    file = NodeFile(y, np.full(n_rows, n_columns))
+    for rows, block in Z.row_blocks():
+        assert isinstance(rows, slice)
+        file.set_dense(rows, block)
     return file
 
 
@@ -95,38 +161,31 @@ def check(solver: str, y: np.ndarray) -> None:
 
 def ending(
     record: Recorder, coef: np.ndarray, objective: float, gap: float, n_iter: int, printed: str
-) -> dict[str, Any]:
-    """The fields of a Solution except coef, reported to the recorder: converged unless the program
-    reports that it gave up.
+) -> Solution:
+    """The solution, reported to the recorder: converged unless the program reports that it gave
+    up.
     """
     record(lambda: coef, iteration=n_iter, objective=objective, gap=gap)
     status = "max_iter" if "reaching max number" in printed else "converged"
-    return {
-        "objective": objective,
-        "gap": gap,
-        "n_iter": n_iter,
-        "status": status,
-        "trace": record.trace,
-    }
+    return Solution(coef, objective, gap, n_iter, status, record.trace)
 
 
-def run(
-    problem: NodeFile, job: dict[str, Any], budget: Budget
-) -> tuple[dict[str, np.ndarray], str]:
-    """Run one job in a child: its result, arrays by name, and its output. The problem is closed.
+def run(problem: NodeFile, job: Job, budget: Budget) -> tuple[Machine, str]:
+    """Run one job in a child: its result and its output. The problem is closed.
 
     Raises OutOfTime at the budget's deadline and RfxError if the child dies. An interrupt kills the
     child.
     """
     result = tempfile.TemporaryFile()
-    job = job | {"parent": os.getpid()}
     command = [
         sys.executable,
         "-m",
         "rfx.solvers.published.child",
+        job.program,
+        json.dumps(asdict(job)),
+        str(os.getpid()),
         str(problem.descriptor),
         str(result.fileno()),
-        json.dumps(job),
     ]
     environment = os.environ | {"OMP_NUM_THREADS": str(env.threads())}
     try:
@@ -145,18 +204,19 @@ def run(
         try:
             printed, _ = child.communicate(timeout=budget.remaining())
         except subprocess.TimeoutExpired:
-            raise OutOfTime(f"{job['program']} did not end within --timeout") from None
+            raise OutOfTime(f"{job.program} did not end within --timeout") from None
         finally:
             if child.poll() is None:
                 child.kill()
                 child.communicate()
         if child.returncode != 0:
             last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
-            raise RfxError(f"{job['program']} ended with code {child.returncode}: {last[0]}")
+            raise RfxError(f"{job.program} ended with code {child.returncode}: {last[0]}")
         result.seek(0)
-        with np.load(result, allow_pickle=False) as arrays:
-            env.count_child(float(arrays["peak_mb"]))
-            return {name: arrays[name] for name in arrays.files}, printed
+        with np.load(result, allow_pickle=False) as file:
+            arrays = dict(file)
+        env.count_child(float(arrays.pop("peak_mb")))
+        return Machine(**arrays), printed
     finally:
         result.close()
         problem.close()

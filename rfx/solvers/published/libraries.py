@@ -10,11 +10,9 @@ import scipy.sparse as sp
 from rfx import kernels
 from rfx.errors import UsageError
 from rfx.losses import OF_NUMBERS, Loss
-from rfx.operators.binned import BinnedMatrix
 from rfx.operators.blocks import ranges
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import Matrix
-from rfx.operators.sparse import SparseMatrix
 from rfx.solvers.base import Budget, Callback, Recorder, Solution
 from rfx.solvers.l1.newton import l1_certificate
 from rfx.solvers.l2 import l2_certificate
@@ -64,31 +62,22 @@ def solve_liblinear(
     squared = loss.name == "squared"
     if not squared:
         backend.check("liblinear", y)
-    n, width = Z.shape
-    job = {
-        "program": "LIBLINEAR",
-        "n": n,
-        "n_columns": width,
-        "solver": SOLVERS[penalty, loss.name],
-        "C": (0.5 if squared else 1.0) / lam,
-        "eps": (1e-4 if squared else 0.01) if budget.tol is None else budget.tol,
-        "seed": seed,
-    }
+    n_rows, n_columns = Z.shape
+    weight, tol = (0.5, 1e-4) if squared else (1.0, 0.01)
+    job = backend.LiblinearJob(
+        n=n_rows,
+        C=weight / lam,
+        eps=tol if budget.tol is None else budget.tol,
+        seed=seed,
+        n_columns=n_columns,
+        solver=SOLVERS[penalty, loss.name],
+    )
     record = Recorder(callback)
-    result, printed = backend.run(
-        backend.from_blocks(Z.to_csr() if isinstance(Z, (BinnedMatrix, SparseMatrix)) else Z, y),
-        job,
-        budget,
-    )
-    # the weights refer to the label that LIBLINEAR lists first
-    coef = result["coef"][:, 0] * (1.0 if squared or result["labels"][0] > 0 else -1.0)
+    machine, printed = backend.run(backend.from_matrix(Z, y), job, budget)
+    coef = machine.coef[:, 0] * machine.sign
     certificate = l1_certificate if penalty == "l1" else l2_certificate
-    return Solution(
-        coef,
-        **backend.ending(
-            record, coef, *certificate(Z, y, coef, lam, loss)[:2], _iterations(printed), printed
-        ),
-    )
+    objective, gap, *_ = certificate(Z, y, coef, lam, loss)
+    return backend.ending(record, coef, objective, gap, _iterations(printed), printed)
 
 
 def _iterations(printed: str) -> int:
@@ -98,7 +87,8 @@ def _iterations(printed: str) -> int:
     closing = re.search(r"#iter = (\d+)", printed)
     if closing:
         return int(closing.group(1))
-    return max((int(word) for word in re.findall(r"^iter +(\d+)", printed, re.M)), default=0)
+    lines = re.findall(r"^iter +(\d+)", printed, re.M)
+    return max(map(int, lines), default=0)
 
 
 # ----------------------------------------------------------------------
@@ -132,50 +122,51 @@ def solve_libsvm(
     sum coef_i k(x_i, x). Raises UsageError for labels of one class, RfxError if the matrix does not
     fit into memory, OutOfTime at the deadline.
     """
-    squared, regression = loss.name == "squared_hinge", loss.name in OF_NUMBERS
-    C, n, native = 1.0 / lam, K.shape[0], not squared and K.name in NATIVE
+    squared = loss.name == "squared_hinge"
+    regression = loss.name in OF_NUMBERS
+    C = 1.0 / lam
+    n = K.shape[0]
+    native = not squared and K.name in NATIVE
     if not regression:
         backend.check("libsvm", y)
-    job = {
-        "program": "LIBSVM",
-        "n": n,
-        "svm_type": EPSILON_SVR if regression else C_SVC,
-        "tube": float(getattr(loss, "epsilon", 0.0)),
-        "kernel_type": NATIVE[K.name] if native else PRECOMPUTED,
-        "gamma": float(K.params.get("gamma", 0.0)),
-        "C": UNBOUNDED if squared else C,
-        "eps": 1e-3 if budget.tol is None else budget.tol,
-        "cache_mb": CACHE_MB,
-        "seed": seed,
-    }
-    record = Recorder(callback)
-    problem = (
-        backend.from_blocks(sp.csr_matrix(K.X).sorted_indices(), y)
-        if native
-        else _precomputed(K, y, 0.5 / C if squared else 0.0)
+    job = backend.LibsvmJob(
+        n=n,
+        C=UNBOUNDED if squared else C,
+        eps=1e-3 if budget.tol is None else budget.tol,
+        seed=seed,
+        svm_type=EPSILON_SVR if regression else C_SVC,
+        tube=float(loss.epsilon),
+        kernel_type=NATIVE[K.name] if native else PRECOMPUTED,
+        gamma=float(K.params.get("gamma", 0.0)),
+        cache_mb=CACHE_MB,
     )
-    result, printed = backend.run(problem, job, budget)
-    sign = 1.0 if regression or result["labels"][0] > 0 else -1.0
+    record = Recorder(callback)
+    if native:
+        problem = backend.from_csr(sp.csr_matrix(K.X).sorted_indices(), y)
+    else:
+        problem = _precomputed(K, y, 0.5 / C if squared else 0.0)
+    machine, printed = backend.run(problem, job, budget)
     coef = np.zeros(n)
-    coef[result["indices"] - 1] = sign * result["coef"]
-    intercept = -sign * float(result["rho"])
+    coef[machine.indices - 1] = machine.sign * machine.coef
+    intercept = -machine.sign * float(machine.rho)
     support = np.flatnonzero(coef)
     decision = kernels.decision(K.name, K.params, K.X[support], coef[support], K.X)
-    iterations = sum(int(word) for word in re.findall(r"#iter = (\d+)", printed))
-    ending = backend.ending(
-        record, coef, *_certificate(decision, coef, intercept, y, lam, loss), iterations, printed
-    )
-    return KernelSolution(coef, **ending, intercept=intercept)
+    objective, gap = _certificate(decision, coef, intercept, y, lam, loss)
+    iterations = sum(map(int, re.findall(r"#iter = (\d+)", printed)))
+    solution = backend.ending(record, coef, objective, gap, iterations, printed)
+    return KernelSolution(**vars(solution), intercept=intercept)
 
 
 def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFile:
-    n, all_rows = K.shape[0], K.prepared()
+    n = K.shape[0]
+    all_rows = K.prepared()
     problem = backend.NodeFile(y, np.full(n, n + 1))
     for rows in ranges(n, max(1, 2**22 // n)):
         serial = np.arange(rows.start, rows.stop)
         block = kernels.block(K.name, all_rows.take(rows), all_rows, K.params)
         block[serial - rows.start, serial] += ridge
-        problem.set_dense(rows, np.hstack([serial[:, None] + 1.0, block]), first_index=0)
+        numbered = np.hstack([serial[:, None] + 1.0, block])
+        problem.set_dense(rows, numbered, first_index=0)
     return problem
 
 
@@ -191,5 +182,6 @@ def _certificate(
     decision = np.ravel(decision)
     norm = coef @ decision
     primal = 0.5 * lam * norm + loss.value(decision + intercept, y).sum()
-    dual = -0.5 * lam * norm - loss.conjugate(loss.clip_dual(-lam * coef, y), y).sum()
+    dual_point = loss.clip_dual(-lam * coef, y)
+    dual = -0.5 * lam * norm - loss.conjugate(dual_point, y).sum()
     return float(primal), float(max(0.0, primal - dual))

@@ -46,7 +46,8 @@ class Expansion:
     """
 
     def __init__(self, growing: GrowingMap, n_outputs: int, averaging: str = "none") -> None:
-        self.map, self.n_outputs = growing, n_outputs
+        self.map = growing
+        self.n_outputs = n_outputs
         self.coefficients = Coefficients(n_outputs, averaging)
         self.held: HeldFeatures | None = None
         self._kept: list[KeptValues] = []
@@ -68,7 +69,8 @@ class Expansion:
         """
         if start < self.n_features:
             for kept in self._kept:
-                kept.raw[:], kept.seen[:] = 0.0, 0
+                kept.raw[:] = 0.0
+                kept.seen[:] = 0
         self.coefficients.add(start, change)
 
     # ------------------------------------------------------------------ values
@@ -139,11 +141,13 @@ class KeptValues:
 
     def __init__(self, expansion: Expansion, n_rows: int) -> None:
         self.expansion = expansion
-        self.raw, self.seen = np.zeros((n_rows, expansion.n_outputs)), np.zeros(n_rows, np.int64)
+        self.raw = np.zeros((n_rows, expansion.n_outputs))
+        self.seen = np.zeros(n_rows, np.int64)
 
     def values(self, X: Inputs, index: np.ndarray) -> np.ndarray:
         """(n, n_outputs) float64 for the rows X (n, d), whose numbers in the set are `index`."""
-        e, seen = self.expansion, self.seen[index]
+        e = self.expansion
+        seen = self.seen[index]
         for first in np.unique(seen[seen < e.n_features]).tolist():
             old = np.flatnonzero(seen == first)
             self.raw[index[old]] += e.sum(X[old], e.coefficients.raw, first, e.n_features)
@@ -168,7 +172,8 @@ class HeldFeatures:
     """
 
     def __init__(self, growing: GrowingMap, n_rows: int, n_features: int) -> None:
-        self.map, piece = growing, growing.piece
+        self.map = growing
+        piece = growing.piece
         widths = [min(piece, n_features - start) for start in range(0, n_features, piece)]
         self._values = [np.empty((n_rows, width), growing.dtype) for width in widths]
         # for every row, the number of a piece's features that are available, from its first on
@@ -179,7 +184,9 @@ class HeldFeatures:
         features of one piece.
         """
         number = start // self.map.piece
-        first, values, made = number * self.map.piece, self._values[number], self._made[number]
+        first = number * self.map.piece
+        values = self._values[number]
+        made = self._made[number]
         missing = np.flatnonzero(made[index] < stop - first)
         if len(missing):
             rows = index[missing]
@@ -246,7 +253,9 @@ class DoublySGD(GradientSolver):
         seed: int = 0,
     ) -> None:
         super().__init__(loss, nu)
-        self.descent, self.blocks, self.seed = descent, blocks, seed
+        self.descent = descent
+        self.blocks = blocks
+        self.seed = seed
         self.expansion = Expansion(growing, n_outputs, descent.averaging)
         self.kept = None if blocks.keep_rows is None else self.expansion.keep(blocks.keep_rows)
         if blocks.hold_rows is not None and blocks.most is not None:
@@ -268,7 +277,9 @@ class DoublySGD(GradientSolver):
         index: np.ndarray | None,
         weights: np.ndarray | None,
     ) -> None:
-        n, e, start = len(features), self.expansion, self._block()
+        n = len(features)
+        e = self.expansion
+        start = self._block()
         derivatives = times(derivatives, weights)
         gamma = self.descent.steps(self.t, derivatives) * n / self.largest
         gradient = cross(features, derivatives) / (n * self.blocks.size)
@@ -290,7 +301,9 @@ class DoublySGD(GradientSolver):
 
     def _block(self) -> int:
         """The first feature of the block of this step."""
-        have, size, most = self.expansion.n_features, self.blocks.size, self.blocks.most
+        have = self.expansion.n_features
+        size = self.blocks.size
+        most = self.blocks.most
         if most is None or have < most * size:
             return have
         return int(uniforms(self.seed, VISIT, self.t, self.t + 1, 1)[0, 0] * most) * size
@@ -309,5 +322,6 @@ class DoublySGD(GradientSolver):
     def restore(self, state: dict[str, Any]) -> None:
         self.expansion.coefficients.restore(state)
         if self.kept is not None:
-            self.kept.raw[:], self.kept.seen[:] = state["known"], state["seen"]
+            self.kept.raw[:] = state["known"]
+            self.kept.seen[:] = state["seen"]
         self._recount(state["t"])

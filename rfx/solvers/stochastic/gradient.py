@@ -128,8 +128,10 @@ class GradientSolver(ABC):
     """
 
     def __init__(self, loss: Loss, nu: float) -> None:
-        self.loss, self.nu = loss, float(nu)
-        self.t, self.largest = 0, 0
+        self.loss = loss
+        self.nu = float(nu)
+        self.t = 0
+        self.largest = 0
 
     def step(
         self,
@@ -186,9 +188,14 @@ class Coefficients:
     """
 
     def __init__(self, n_outputs: int, averaging: str = "none", smallest: float = 1e-4) -> None:
-        self.averaging, self.smallest = averaging, smallest
-        self.n, self.scale, self.sum, self.weight = 0, 1.0, 0.0, 0.0
-        self._raw, self._before = np.zeros((1024, n_outputs)), np.zeros((1024, n_outputs))
+        self.averaging = averaging
+        self.smallest = smallest
+        self.n = 0
+        self.scale = 1.0
+        self.sum = 0.0
+        self.weight = 0.0
+        self._raw = np.zeros((1024, n_outputs))
+        self._before = np.zeros((1024, n_outputs))
 
     @property
     def raw(self) -> np.ndarray:
@@ -209,7 +216,8 @@ class Coefficients:
         self.scale *= factor
         if abs(self.scale) >= self.smallest:
             return 1.0
-        moved, self.scale = self.scale, 1.0
+        moved = self.scale
+        self.scale = 1.0
         self._before[: self.n] -= self.sum * self.raw
         self.sum = 0.0
         self._raw[: self.n] *= moved
@@ -399,11 +407,14 @@ class Pegasos(GradientSolver):
                 f"--project bounds the minimum of the hinge loss, not of {loss.name}; omit it"
             )
         super().__init__(loss, nu)
-        self.features, self.project = features, project
-        self.precondition, self.averaging = precondition, averaging
+        self.features = features
+        self.project = project
+        self.precondition = precondition
+        self.averaging = averaging
         self.last = np.zeros((n_features, n_outputs))
         # of the average: the weighted sum of all w, that of the weights
-        self.sum, self.weight = np.zeros_like(self.last), 0.0
+        self.sum = np.zeros_like(self.last)
+        self.weight = 0.0
 
     def _evaluated(self, X: Inputs, index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         Z = self.features(X)
@@ -416,7 +427,8 @@ class Pegasos(GradientSolver):
         index: np.ndarray | None,
         weights: np.ndarray | None,
     ) -> None:
-        n, gradient = len(features), cross(features, times(derivatives, weights))
+        n = len(features)
+        gradient = cross(features, times(derivatives, weights))
         if self.precondition:
             self._newton(features, gradient / n, weights)
         else:
@@ -456,7 +468,8 @@ class Pegasos(GradientSolver):
     def restore(self, state: dict[str, Any]) -> None:
         self.last[:] = state["w"]
         if self.averaging != "none":
-            self.sum[:], self.weight = state["sum"], float(state["weight"][0])
+            self.sum[:] = state["sum"]
+            self.weight = float(state["weight"][0])
         self._recount(state["t"])
 
 
@@ -477,7 +490,9 @@ class Support:
         dtype: DTypeLike = np.float32,
         rows: Inputs | None = None,
     ) -> None:
-        self.kernel, self.params, self.dtype = kernel, params, np.dtype(dtype)
+        self.kernel = kernel
+        self.params = params
+        self.dtype = np.dtype(dtype)
         self.n_rows = 0
         self._pieces: list[np.ndarray] = []
         self._prepared: list[kernels.Prepared] = []
@@ -518,7 +533,8 @@ class Support:
                 continue
             support = self._prepared[number]
             if len(used) < len(piece):
-                support, weights = support.take(used), weights[used]
+                support = support.take(used)
+                weights = weights[used]
             out += kernels.decision(self.kernel, self.params, support, weights, X, dtype=self.dtype)
         return out
 
@@ -540,7 +556,8 @@ class Norma(GradientSolver):
         self, support: Support, n_outputs: int, loss: Loss, nu: float, descent: Descent
     ) -> None:
         super().__init__(loss, nu)
-        self.support, self.descent = support, descent
+        self.support = support
+        self.descent = descent
         # without an average the scale loses no digits
         smallest = {"smallest": 1e-100} if descent.averaging == "none" else {}
         self.coefficients = Coefficients(n_outputs, descent.averaging, **smallest)
@@ -556,7 +573,9 @@ class Norma(GradientSolver):
         index: np.ndarray | None,
         weights: np.ndarray | None,
     ) -> None:
-        c, n, weighted = self.coefficients, len(derivatives), times(derivatives, weights)
+        c = self.coefficients
+        n = len(derivatives)
+        weighted = times(derivatives, weights)
         gamma = self.descent.steps(self.t, weighted) * n / self.largest
         if self.nu and c.n:
             c.decay(1.0 - gamma * self.nu)

@@ -71,8 +71,13 @@ class DualSolver(ABC):
             )
         if not nu > 0:
             raise UsageError(f"--nu is {nu:g}; the dual needs a number above 0")
-        self.loss, self.nu, self.n_rows, self.sweeps = loss, float(nu), int(n_rows), int(sweeps)
-        self.weights, self.t, self.last = weights, 0, np.zeros((n_rows, n_outputs))
+        self.loss = loss
+        self.nu = float(nu)
+        self.n_rows = int(n_rows)
+        self.sweeps = int(sweeps)
+        self.weights = weights
+        self.t = 0
+        self.last = np.zeros((n_rows, n_outputs))
         self.loss_code = CODES[loss.name], float(getattr(loss, "epsilon", 0.0))
         # Offers until a row is due again, and its last number of skips, for each row: one whose
         # variables did not move skips 0, 1, 3, 7, ... offers, at most LONGEST - 1. This replaces
@@ -108,9 +113,12 @@ class DualSolver(ABC):
         self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]
     ) -> tuple[float, float]:
         """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
-        loss, conjugate, norm = 0.0, 0.0, 0.0
+        loss = 0.0
+        conjugate = 0.0
+        norm = 0.0
         for X, Y, index in batches:
-            F, own = self.predictions(X), self._own(index)
+            F = self.predictions(X)
+            own = self._own(index)
             a, weighted = self._dual(index, own)
             loss += float(times(self.loss.value(F, Y), own).sum())
             conjugate += float(times(self.loss.conjugate(-a, Y), own).sum())
@@ -143,7 +151,8 @@ class DualSolver(ABC):
 
     def restore(self, state: dict[str, Any]) -> None:
         self.t = int(state["t"][0])
-        self.skips[:], self.last[:] = state["rests"], state["last"]
+        self.skips[:] = state["rests"]
+        self.last[:] = state["last"]
 
 
 class LinearSDCA(DualSolver):
@@ -164,7 +173,8 @@ class LinearSDCA(DualSolver):
     ) -> None:
         super().__init__(n_outputs, n_rows, *more, **options)
         self.features = features
-        self.a, self.w = np.zeros((n_rows, n_outputs)), np.zeros((n_features, n_outputs))
+        self.a = np.zeros((n_rows, n_outputs))
+        self.w = np.zeros((n_features, n_outputs))
 
     def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
         before = self.a[index]
@@ -179,9 +189,12 @@ class LinearSDCA(DualSolver):
         units = times(np.full(len(Y), 1 / (self.nu * self.n_rows)), self._own(index))
         F = np.empty(Y.shape)
         for k in range(Y.shape[1]):
-            w, a, y = self.w[:, k].copy(), self.a[index, k], np.ascontiguousarray(Y[:, k])
+            w = self.w[:, k].copy()
+            a = self.a[index, k]
+            y = np.ascontiguousarray(Y[:, k])
             _rows(Z, y, a, w, units, *self.loss_code, F[:, k], self.sweeps)
-            self.w[:, k], self.a[index, k] = w, a
+            self.w[:, k] = w
+            self.a[index, k] = a
         return F
 
     def _dual(self, index: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -199,7 +212,8 @@ class LinearSDCA(DualSolver):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self.a[:], self.w[:] = state["a"], state["w"]
+        self.a[:] = state["a"]
+        self.w[:] = state["w"]
 
 
 class KernelSDCA(DualSolver):
@@ -214,13 +228,15 @@ class KernelSDCA(DualSolver):
         self, support: Support, n_outputs: int, n_rows: int, *more: Any, **options: Any
     ) -> None:
         super().__init__(n_outputs, n_rows, *more, **options)
-        self.support, self._raw = support, np.zeros((n_rows, n_outputs))
+        self.support = support
+        self._raw = np.zeros((n_rows, n_outputs))
         # the position of each row of the set in the support, -1 if unused so far
         self.place = np.full(n_rows, -1, np.int64)
         self.unit = 1 / (self.nu * self.n_rows)
 
     def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
-        s, own = self.support, self._own(index)
+        s = self.support
+        own = self._own(index)
         F = self.last[index] = self.unit * s.values(X, self._raw)
         G = times(self.unit * kernels.block(s.kernel, X, X, s.params, dtype=np.float64), own)
         new = np.flatnonzero(self.place[index] < 0)
@@ -231,7 +247,8 @@ class KernelSDCA(DualSolver):
         before = _over(self._raw[where], own)
         after = before.copy(order="F")
         for k in range(Y.shape[1]):
-            y, f = np.ascontiguousarray(Y[:, k]), F[:, k].copy()
+            y = np.ascontiguousarray(Y[:, k])
+            f = F[:, k].copy()
             _gram(G, y, after[:, k], f, *self.loss_code, self.sweeps)
         self._raw[where] = times(after, own)
         moved: np.ndarray = (after != before).any(axis=1)
@@ -261,7 +278,8 @@ class KernelSDCA(DualSolver):
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self.support.append(state["rows"])
-        self._raw[: self.support.n_rows], self.place[:] = state["coef"], state["place"]
+        self._raw[: self.support.n_rows] = state["coef"]
+        self.place[:] = state["place"]
 
 
 def _over(a: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -321,7 +339,8 @@ def _rows(
                 values[i] = f
             new = dual_step(code, a[i], f, y[i], units[i] * square, epsilon)
             step = units[i] * (new - a[i])
-            change, size = max(change, abs(new - a[i])), max(size, abs(new))
+            change = max(change, abs(new - a[i]))
+            size = max(size, abs(new))
             a[i] = new
             if step != 0.0:
                 for j in range(len(z)):
@@ -348,12 +367,14 @@ def _gram(
         for i in range(len(y)):
             new = dual_step(code, a[i], f[i], y[i], G[i, i], epsilon)
             step = new - a[i]
-            change, size = max(change, abs(step)), max(size, abs(new))
+            change = max(change, abs(step))
+            size = max(size, abs(new))
             a[i] = new
             if step != 0.0:
                 # the last sweep needs no values of the earlier rows
                 start = i + 1 if sweep == sweeps - 1 else 0
-                row, rest = G[i, start:], f[start:]
+                row = G[i, start:]
+                rest = f[start:]
                 for j in range(len(rest)):
                     rest[j] += step * row[j]
         if change <= STILL * size:

@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -149,6 +148,7 @@ double {{ p }}_category(int column, const char *text)
 #endif
 """
 
+_SUM_OF_SCALES = " + ".join(f"exp({-scale!r} * t)" for scale in SCALES)
 # The one-argument functions available in C, and the bodies of the others.
 _OF_C = ("exp", "sqrt")
 _FUNCTIONS = {
@@ -158,9 +158,7 @@ _FUNCTIONS = {
     "log_positive": "return t > 0 ? log(t) : 0.0;",
     "matern3": "return (1 + t) * exp(-t);",
     "matern5": "return (1 + t + t * t / 3) * exp(-t);",
-    "multiscale": (
-        f"return ({' + '.join(f'exp({-scale!r} * t)' for scale in SCALES)}) / {len(SCALES)};"
-    ),
+    "multiscale": f"return ({_SUM_OF_SCALES}) / {len(SCALES)};",
     "positive": "return t > 0 ? 1.0 : 0.0;",
     "ramp": "return t > 0 ? t : 0.0;",
     "sigmoid": "return 1 / (1 + exp(-t));",
@@ -193,8 +191,8 @@ static double normal_quantile(double t)
 {{
     double q = t - 0.5, tail = q < 0 ? t : 1 - t, size;
     if (fabs(q) <= {central!r})
-        return q * polynomial(q * q, {a[0]!r}, {a[1]!r}, central, {count});
-    size = polynomial(sqrt(-log(tail)), {b[0]!r}, {b[1]!r}, tails, {count});
+        return q * polynomial(q * q, {a.low!r}, {a.high!r}, central, {count});
+    size = polynomial(sqrt(-log(tail)), {b.low!r}, {b.high!r}, tails, {count});
     return q < 0 ? -size : size;
 }}
 """
@@ -499,43 +497,61 @@ class _Writer:
     """Collects the helpers and constant arrays needed by the functions of a program."""
 
     def __init__(self, program: Program, prefix: str) -> None:
-        self.program, self.prefix = program, prefix
+        self.program = program
+        self.prefix = prefix
         self._helpers: dict[str, str] = {}
         self._arrays: list[str] = []
 
     def text(self) -> str:
-        program, labels, columns = self.program, self.program.labels, self.program.columns
-        facts = [f"{name.replace('_', ' ')}: {value}" for name, value in program.facts.items()]
+        program = self.program
+        labels = self.program.labels
+        columns = self.program.columns
+        facts = ["rfx export"]
+        for name, value in program.facts.items():
+            words = name.replace("_", " ")
+            facts.append(f"{words}: {value}")
         outputs = "the predicted targets"
         if labels is not None:
             positive = "above 0 for the last label" if program.n_outputs == 1 else "one per label"
             outputs = f"decision values ({positive})"
+        # arrays and helpers are numbered as they are needed: encoding, prediction, probabilities
         encoding = self._encoding()
-        predict = ["if (encode(x, v) != 0) {", "    free(v);", "    return 2;", "}"]
-        n = program.n_inputs
-        functions = [
-            ("predict", "x", "out", predict, *self._steps(program.steps, "v", n, n, predict))
-        ]
+        functions = [self._predict()]
         if program.probabilities is not None:
-            lines: list[str] = []
-            made = self._steps(program.probabilities, "out", program.n_outputs, 0, lines)
-            functions.append(("probabilities", "out", "shares", lines, *made))
+            functions.append(self._probabilities(program.probabilities))
+        helpers = [*self._helpers.values(), *self._arrays]
+        constants = [_text(one) if isinstance(one, str) else float(one) for one in labels or ()]
+        categories = [(n, own.spellings()) for n, own in enumerate(columns) if own.categories]
         environment = lazy.jinja2.Environment(keep_trailing_newline=True)
         described = partial(_described, prefix=self.prefix)
         environment.filters |= {"comment": _comment, "described": described, "text": _text}
-        return environment.from_string(_TEMPLATE).render(
+        template = environment.from_string(_TEMPLATE)
+        return template.render(
             p=self.prefix,
             P=self.prefix.upper(),
             program=program,
-            facts=["rfx export", *facts],
+            facts=facts,
             outputs=outputs,
-            labels=[_text(one) if isinstance(one, str) else float(one) for one in labels or ()],
+            labels=constants,
             probabilities=program.probabilities is not None,
-            categories=[(n, own.spellings()) for n, own in enumerate(columns) if own.categories],
+            categories=categories,
             encoding=encoding,
             functions=functions,
-            helpers="\n".join([*self._helpers.values(), *self._arrays]),
+            helpers="\n".join(helpers),
         )
+
+    def _predict(self) -> tuple[str | list[str] | int, ...]:
+        """The name, parameters, lines, result and scratch numbers of the prediction."""
+        n = self.program.n_inputs
+        lines = ["if (encode(x, v) != 0) {", "    free(v);", "    return 2;", "}"]
+        result = self._steps(self.program.steps, "v", n, n, lines)
+        return "predict", "x", "out", lines, *result
+
+    def _probabilities(self, steps: told.Steps) -> tuple[str | list[str] | int, ...]:
+        """The same of the probabilities."""
+        lines: list[str] = []
+        result = self._steps(steps, "out", self.program.n_outputs, 0, lines)
+        return "probabilities", "out", "shares", lines, *result
 
     def _encoding(self) -> list[str]:
         """The lines that turn the columns x into the encoded numbers y."""
@@ -553,7 +569,8 @@ class _Writer:
             else:
                 self._helpers["look_up"] = _LOOK_UP
                 name = self._array(column.values)
-                lines.append(f"look_up({cell}, {count}, {column.width}, {name}, y + {at});")
+                sizes = f"{count}, {column.width}"
+                lines.append(f"look_up({cell}, {sizes}, {name}, y + {at});")
             at += column.width
         if all(c.categories is None and c.fill is None for c in self.program.columns):
             return [f"memcpy(y, x, {self.prefix.upper()}_COLUMNS * sizeof *y);"]
@@ -568,16 +585,18 @@ class _Writer:
         length, used scratch numbers).
         """
         for step in steps:
-            y, m = f"v + {size}", step.width(n)
+            y = f"v + {size}"
+            m = step.width(n)
             size += m
+            copy = f"memcpy({y}, %s, {m} * sizeof *v);"
             if isinstance(step, told.Branch):
-                size = self._branch(step, x, n, size, lines, f"memcpy({y}, %s, {m} * sizeof *v);")
+                size = self._branch(step, x, n, size, lines, copy)
             elif isinstance(step, told.Combined):
                 combine = _COMBINE[type(step)]
                 for number, part in enumerate(step.parts):
                     found, _, size = self._steps(part, x, n, size, lines)
                     if number == 0:
-                        lines.append(f"memcpy({y}, {found}, {m} * sizeof *v);")
+                        lines.append(copy % found)
                         continue
                     self._need(type(step))
                     lines.append(f"{combine}({found}, {m}, {y});")
@@ -591,8 +610,9 @@ class _Writer:
     ) -> int:
         """Append the calls for the leaf of x; all leaves use the same scratch numbers."""
         self._need(told.Branch)
-        tree = map(self._array, (step.directions, step.thresholds, step.children))
-        lines.append(f"switch (leaf({x}, {n}, {len(step.thresholds)}, {', '.join(tree)})) {{")
+        tree = ", ".join(map(self._array, (step.directions, step.thresholds, step.children)))
+        cuts = len(step.thresholds)
+        lines.append(f"switch (leaf({x}, {n}, {cuts}, {tree})) {{")
         most = size
         for number, part in enumerate(step.parts):
             lines.append(f"case {number}:")
@@ -606,32 +626,33 @@ class _Writer:
         """The call of a step's helper."""
         self._need(type(step))
         function, arguments = self._helper_call(step, n, m)
-        return f"{function}({', '.join(map(str, [x, *arguments, y]))});"
+        words = ", ".join(map(str, [x, *arguments, y]))
+        return f"{function}({words});"
 
-    def _helper_call(self, step: Any, n: int, m: int) -> tuple[str, list[Any]]:
+    def _helper_call(self, step: told.Step, n: int, m: int) -> tuple[str, list[object]]:
         """(the name of a step's helper, its arguments between x and y)."""
         if isinstance(step, told.Function):
             return "each", [n, self._function(step.name)]
         if isinstance(step, told.Compare):
             return self._comparison(step.how), [n, m, self._array(step.rows)]
         if isinstance(step, told.Interpolate):
-            tables = map(self._array, (step.sizes, step.knots, step.left, step.at, step.right))
+            curves = step.sizes, step.knots, step.left, step.at, step.right
+            tables = map(self._array, curves)
             return "interpolate", [n, step.knots.shape[1], *tables]
         if isinstance(step, told.Bins):
-            grid = map(self._array, (step.offsets, step.inverses, step.multipliers))
-            keys, starts = self._array(step.keys), self._array(step.starts, "int64_t")
             sizes = [n, len(step.offsets), m]
-            return "bins", [*sizes, *grid, f"{step.base}u", keys, starts, self._array(step.weights)]
+            keys = self._array(step.keys)
+            starts = self._array(step.starts, "int64_t")
+            grids = map(self._array, (step.offsets, step.inverses, step.multipliers))
+            base = f"{step.base}u"
+            return "bins", [*sizes, *grids, base, keys, starts, self._array(step.weights)]
         function, *names = _CALLS[type(step)]
         known = {"n": n, "m": m}
-        return function, [
-            known[name] if name in known else self._argument(step, name) for name in names
-        ]
-
-    def _argument(self, step: told.Step, name: str) -> Any:
-        """A number of a step, or the name of one of its arrays."""
-        value = getattr(step, name)
-        return self._array(value) if isinstance(value, np.ndarray) else value
+        arguments: list[object] = []
+        for name in names:
+            value = known[name] if name in known else getattr(step, name)
+            arguments.append(self._array(value) if isinstance(value, np.ndarray) else value)
+        return function, arguments
 
     def _need(self, kind: type) -> None:
         if kind in _BODIES:
@@ -644,14 +665,14 @@ class _Writer:
 
     def _function(self, name: str) -> str:
         if name == "normal_quantile":
-            a, b = polynomials()["central"], polynomials()["tail"]
+            a = polynomials().central
+            b = polynomials().tail
+            count = len(a.coefficients)
             self._helpers["polynomial"] = _POLYNOMIAL
-            self._helpers[name] = (
-                _constants("double", "central", a[2])
-                + _constants("double", "tails", b[2])
-                + "\n"
-                + _NORMAL_QUANTILE.format(central=CENTRAL, a=a, b=b, count=len(a[2]))
-            )
+            tables = _constants("double", "central", a.coefficients)
+            tables += _constants("double", "tails", b.coefficients)
+            body = _NORMAL_QUANTILE.format(central=CENTRAL, a=a, b=b, count=count)
+            self._helpers[name] = f"{tables}\n{body}"
             return name
         if name not in _OF_C:
             body = _FUNCTIONS[name]
@@ -662,7 +683,8 @@ class _Writer:
         """The name of an array of constants."""
         name = f"a{len(self._arrays)}"
         kinds = {"f": "double", "u": "uint64_t", "i": "int"}
-        self._arrays.append(_constants(kind or kinds[values.dtype.kind], name, values))
+        kind = kind or kinds[values.dtype.kind]
+        self._arrays.append(_constants(kind, name, values))
         return name
 
 
@@ -672,9 +694,11 @@ def _constants(kind: str, name: str, values: np.ndarray) -> str:
     texts = [repr(number) for number in flat.tolist()] or ["0"]
     if kind == "uint64_t":
         texts = [f"{text}u" for text in texts]
-    lines = [", ".join(texts[at : at + _LINE]) for at in range(0, len(texts), _LINE)]
+    starts = range(0, len(texts), _LINE)
+    lines = [", ".join(texts[start : start + _LINE]) for start in starts]
     body = ",\n    ".join(lines)
-    return f"static const {kind} {name}[{len(texts)}] = {{\n    {body}\n}};\n"
+    left = f"static const {kind} {name}[{len(texts)}]"
+    return f"{left} = {{\n    {body}\n}};\n"
 
 
 def _described(column: Column, prefix: str) -> str:
@@ -697,7 +721,9 @@ def _text(word: str) -> str:
     """A C string: non-ASCII characters, and those that end a string or begin a trigraph, in
     octal.
     """
-    plain = (
-        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in word.encode()
-    )
-    return f'"{"".join(plain)}"'
+    plain = ""
+    for byte in word.encode():
+        character = chr(byte)
+        is_plain = 32 <= byte < 127 and character not in '"\\?'
+        plain += character if is_plain else f"\\{byte:03o}"
+    return f'"{plain}"'

@@ -4,19 +4,24 @@ CPUs.
 
 from __future__ import annotations
 
+import itertools
 import json
 import operator
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx import lazy
 from rfx import steps as told
-from rfx.exporting.program import CENTRAL, Column, Program, polynomials
+from rfx.exporting.program import CENTRAL, Column, Polynomial, Program, polynomials
 from rfx.features.partition import Partition
 from rfx.kernels.distances import SCALES
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto, ValueInfoProto
 
 # Supported by onnxruntime 1.15 and later; from 19 on texts can be compared.
 OPSET, IR_VERSION = 19, 9
@@ -28,26 +33,28 @@ _FARTHEST = float(2**51)
 # Yeo-Johnson powers treated as 0.
 _NO_POWER = 1e-8
 # The names of the outputs, which no input may have.
-LABEL, PROBABILITIES, DECISION, VARIABLE = "label", "probabilities", "decision", "variable"
+LABEL = "label"
+PROBABILITIES = "probabilities"
+DECISION = "decision"
+VARIABLE = "variable"
 _INPUT = "X"
 
 
 def written(program: Program) -> bytes:
     """The ONNX file of a program; needs the package onnx."""
-    helper, graph = lazy.onnx.helper, _Graph()
+    helper = lazy.onnx.helper
+    graph = _Graph()
     inputs, X = _encoded(graph, program)
     # nan if an input is missing or infinite: the sum of x - x
     values = _carried_out(program.steps, X, program.n_inputs) + (X - X).sum()
     outputs = _outputs(graph, program, values)
     made = helper.make_graph(graph.nodes, "rfx", inputs, outputs, graph.constants)
+    operators = [helper.make_opsetid("", OPSET)]
     model = helper.make_model(
-        made,
-        producer_name="rfx",
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
+        made, producer_name="rfx", opset_imports=operators, ir_version=IR_VERSION
     )
-    columns = {"columns": json.dumps([column.name for column in program.columns])}
-    facts = program.facts | {"precision": "float64", "inputs": _told(program)} | columns
+    facts = program.facts | {"precision": "float64", "inputs": _told(program)}
+    facts["columns"] = json.dumps([column.name for column in program.columns])
     helper.set_model_props(model, facts)
     lazy.onnx.checker.check_model(model)
     text: bytes = model.SerializeToString()
@@ -96,6 +103,10 @@ _OPERATORS = {
 }
 
 
+# Inputs of a node: results of others, and constants.
+Operand: TypeAlias = "Value | ArrayLike"
+
+
 class Value(np.lib.mixins.NDArrayOperatorsMixin):
     """The result of a node of a graph.
 
@@ -104,14 +115,15 @@ class Value(np.lib.mixins.NDArrayOperatorsMixin):
     """
 
     def __init__(self, graph: _Graph, name: str) -> None:
-        self.graph, self.name = graph, name
+        self.graph = graph
+        self.name = name
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         if name not in _METHODS:
             raise AttributeError(name)
         return partial(self.graph.node, name.capitalize(), self)
 
-    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any) -> Value:
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Operand) -> Value:
         return self.graph.node(_OPERATORS[function], *inputs)
 
     def sum(self) -> Value:
@@ -127,22 +139,25 @@ class _Graph:
     """The nodes and constants collected so far."""
 
     def __init__(self, prefix: str = "rfx") -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self._prefix, self._count = prefix, 0
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
+        self._prefix = prefix
+        self._count = 0
 
     def name(self) -> str:
         """An unused name."""
         self._count += 1
         return f"{self._prefix}/{self._count}"
 
-    def constant(self, values: Any) -> Value:
+    def constant(self, values: ArrayLike) -> Value:
         """An array: text, or numbers of 64 bits."""
         made = np.asarray(values)
         if made.dtype.kind in "SUO":
             made = made.astype(object)
+        elif made.dtype == np.uint64:
+            made = made.view(np.int64)
         elif made.dtype.kind in "iu":
-            made = made.view(np.int64) if made.dtype == np.uint64 else made.astype(np.int64)
+            made = made.astype(np.int64)
         else:
             made = made.astype(np.float64)
         name = self.name()
@@ -150,15 +165,17 @@ class _Graph:
         return Value(self, name)
 
     def node(
-        self, operator: str, *inputs: Any, output: str | None = None, **attributes: Any
+        self, operator: str, *inputs: Operand, output: str | None = None, **attributes: object
     ) -> Value:
         """An operator's output; inputs that are not values become constants."""
         name = self.name() if output is None else output
-        names = [(x if isinstance(x, Value) else self.constant(x)).name for x in inputs]
-        self.nodes.append(lazy.onnx.helper.make_node(operator, names, [name], **attributes))
+        values = [x if isinstance(x, Value) else self.constant(x) for x in inputs]
+        names = [value.name for value in values]
+        made = lazy.onnx.helper.make_node(operator, names, [name], **attributes)
+        self.nodes.append(made)
         return Value(self, name)
 
-    def rows(self, x: Value, width: int, value: Any) -> Value:
+    def rows(self, x: Value, width: int, value: float | np.int64) -> Value:
         """An array of one value with the rows of x."""
         count = self.node("Shape", x, start=0, end=1)
         shape = self.node("Concat", count, np.array([width]), axis=0)
@@ -176,16 +193,16 @@ class _Graph:
         scanned: arrays whose first axis is iterated over. integers: whether the state, and each of
         these, is integer.
         """
-        inner, helper = _Graph(f"{self.name()}/"), lazy.onnx.helper
+        inner = _Graph(f"{self.name()}/")
+        helper = lazy.onnx.helper
         kinds = [lazy.onnx.TensorProto.DOUBLE, lazy.onnx.TensorProto.INT64]
         whole, each = integers
         types = [whole, *(each or [False] * len(scanned))]
         before, *slices = (Value(inner, inner.name()) for _ in types)
         after = inner.node("Identity", body(before, slices))
-        ins = [
-            helper.make_tensor_value_info(value.name, kinds[own], None)
-            for value, own in zip([before, *slices], types)
-        ]
+        ins = []
+        for value, own in zip([before, *slices], types):
+            ins.append(helper.make_tensor_value_info(value.name, kinds[own], None))
         outs = [helper.make_tensor_value_info(after.name, kinds[whole], None)]
         made = helper.make_graph(inner.nodes, inner.name(), ins, outs, inner.constants)
         return self.node("Scan", state, *scanned, body=made, num_scan_inputs=len(scanned))
@@ -194,15 +211,21 @@ class _Graph:
 # ---------------------------------------------------------------------- inputs and outputs
 
 
-def _encoded(graph: _Graph, program: Program) -> tuple[list[Any], Value]:
+def _encoded(graph: _Graph, program: Program) -> tuple[list[ValueInfoProto], Value]:
     """(the graph's inputs, the encoded columns of a row)."""
-    helper, kinds = lazy.onnx.helper, lazy.onnx.TensorProto
+    helper = lazy.onnx.helper
+    kinds = lazy.onnx.TensorProto
     if not program.has_categories:
         made = helper.make_tensor_value_info(_INPUT, kinds.DOUBLE, [None, len(program.columns)])
         X = Value(graph, _INPUT)
-        fills = np.array([np.nan if c.fill is None else float(c.fill) for c in program.columns])
-        return [made], X if np.isnan(fills).all() else graph.node("IsNaN", X).where(fills, X)
-    inputs, parts, used = [], [], {LABEL, PROBABILITIES, DECISION, VARIABLE, ""}
+        given = [column.fill for column in program.columns]
+        fills = np.array([np.nan if fill is None else float(fill) for fill in given])
+        if np.isnan(fills).all():
+            return [made], X
+        return [made], graph.node("IsNaN", X).where(fills, X)
+    inputs = []
+    parts = []
+    used = {LABEL, PROBABILITIES, DECISION, VARIABLE, ""}
     for column in program.columns:
         name = column.name
         while name in used:
@@ -217,14 +240,17 @@ def _encoded(graph: _Graph, program: Program) -> tuple[list[Any], Value]:
 def _cell(column: Column, x: Value) -> Value:
     """The encoded cells of a column."""
     if column.categories is None:
-        return x if column.fill is None else x.graph.node("IsNaN", x).where(float(column.fill), x)
-    words = np.array([column.categories], dtype=object)
+        if column.fill is None:
+            return x
+        return x.graph.node("IsNaN", x).where(float(column.fill), x)
+    words = _text_array(*column.categories)
     for number, spelling in enumerate(column.spellings()[words.size :]):
-        written = x.equal(np.array([[spelling]], dtype=object))
-        x = written.where(words[:, number % words.size][:, None], x)
+        written = x.equal(_text_array(spelling))
+        category = column.categories[number % words.size]
+        x = written.where(_text_array(category), x)
     if column.fill is not None:
-        missing = x.equal(np.array([[""]], dtype=object))
-        x = missing.where(words[:, int(column.fill)][:, None], x)
+        missing = x.equal(_text_array(""))
+        x = missing.where(_text_array(column.categories[int(column.fill)]), x)
     codes = x.equal(words).cast("DOUBLE")
     if column.values is None:
         return codes
@@ -232,23 +258,28 @@ def _cell(column: Column, x: Value) -> Value:
     return codes @ (np.array(values) - default) + default
 
 
-def _outputs(graph: _Graph, program: Program, values: Value) -> list[Any]:
+def _text_array(*words: str) -> np.ndarray:
+    """(1, len(words)) an array of text."""
+    return np.array([words], dtype=object)
+
+
+def _outputs(graph: _Graph, program: Program, values: Value) -> list[ValueInfoProto]:
     """The graph's outputs."""
-    helper, kinds = lazy.onnx.helper, lazy.onnx.TensorProto
+    helper = lazy.onnx.helper
+    kinds = lazy.onnx.TensorProto
     shape = [None, program.n_outputs]
     if program.labels is None:
         graph.node("Identity", values, output=VARIABLE)
         return [helper.make_tensor_value_info(VARIABLE, kinds.DOUBLE, shape)]
-    labels = np.array(program.labels, dtype=object if isinstance(program.labels[0], str) else None)
-    kind = kinds.STRING
-    if labels.dtype != object:
-        whole = bool(np.all(labels == np.rint(labels)) and np.abs(labels).max() < 2**53)
-        labels, kind = (labels.astype(np.int64), kinds.INT64) if whole else (labels, kinds.DOUBLE)
-    found, ranked = [helper.make_tensor_value_info(LABEL, kind, [None])], values
+    labels = _label_array(program.labels)
+    kind = {"O": kinds.STRING, "i": kinds.INT64, "f": kinds.DOUBLE}[labels.dtype.kind]
+    found = [helper.make_tensor_value_info(LABEL, kind, [None])]
+    ranked = values
     if program.probabilities is not None:
         shares = _carried_out(program.probabilities, values, program.n_outputs)
         graph.node("Identity", shares, output=PROBABILITIES)
-        ranked = shares if program.most_probable else values
+        if program.most_probable:
+            ranked = shares
         own = [None, len(labels)]
         found.append(helper.make_tensor_value_info(PROBABILITIES, kinds.DOUBLE, own))
     graph.node("Gather", labels, _place(program, ranked), output=LABEL)
@@ -256,11 +287,21 @@ def _outputs(graph: _Graph, program: Program, values: Value) -> list[Any]:
     return [*found, helper.make_tensor_value_info(DECISION, kinds.DOUBLE, shape)]
 
 
+def _label_array(labels: list[str] | list[float]) -> np.ndarray:
+    """The labels as text, int64 or float64."""
+    if isinstance(labels[0], str):
+        return np.array(labels, dtype=object)
+    numbers = np.array(labels)
+    is_whole = np.all(numbers == np.rint(numbers)) and np.abs(numbers).max() < 2**53
+    return numbers.astype(np.int64) if is_whole else numbers
+
+
 def _place(program: Program, values: Value) -> Value:
     """(rows,) the indices of the labels of decision values, or of probabilities."""
     if program.n_outputs > 1 or program.most_probable:
         return values.graph.node("ArgMax", values, axis=1, keepdims=0)
-    last = (values > 0.0).cast("INT64") * (len(program.labels or ()) - 1)
+    last_label = len(program.labels or ()) - 1
+    last = (values > 0.0).cast("INT64") * last_label
     return values.graph.node("Squeeze", last, np.array([1]))
 
 
@@ -299,20 +340,25 @@ def _yeo_johnson(step: told.YeoJohnson, x: Value, n: int) -> Value:
 
 def _interpolate(step: told.Interpolate, x: Value, n: int) -> Value:
     """One column at a time; each iteration appends one."""
-    last, columns = step.knots.shape[1] - 1, []
+    last = step.knots.shape[1] - 1
+    columns = []
     for j in range(n):
         column = x.gather(np.array([j]), axis=1)
-        knots, left, at, right = (
-            x.graph.constant(part[j]) for part in (step.knots, step.left, step.at, step.right)
-        )
+        constant = x.graph.constant
+        knots = constant(step.knots[j])
+        left = constant(step.left[j])
+        at = constant(step.at[j])
+        right = constant(step.right[j])
         count = (column >= knots).cast("INT64").sum()
         k = (count - 1).max(0)
         following = (k + 1).min(last)
-        low, start = knots.gather(k), right.gather(k)
+        low = knots.gather(k)
+        start = right.gather(k)
         share = (column - low) / _or_one(knots.gather(following) - low)
         between = start + share * (left.gather(following) - start)
         outside = (count < 1) | k.equal(int(step.sizes[j] - 1))
-        columns.append((outside | column.equal(low)).where(at.gather(k), between))
+        is_at_knot = outside | column.equal(low)
+        columns.append(is_at_knot.where(at.gather(k), between))
     return x.graph.node("Concat", *columns, axis=1)
 
 
@@ -322,10 +368,9 @@ def _compare(step: told.Compare, x: Value, n: int) -> Value:
     joined, start, term = _COMPARISONS[step.how]
 
     def body(state: Value, slices: list[Value]) -> Value:
-        own, other = (
-            state.graph.node("Unsqueeze", part, np.array([axis]))
-            for axis, part in zip((1, 0), slices)
-        )
+        of_rows, of_others = slices
+        own = state.graph.node("Unsqueeze", of_rows, np.array([1]))
+        other = state.graph.node("Unsqueeze", of_others, np.array([0]))
         added = _chi2(own, other) if step.how == "chi2" else term(abs(own - other))
         return state.graph.node(joined, state, added)
 
@@ -341,13 +386,17 @@ def _squared_by_product(rows: np.ndarray, x: Value) -> Value:
     x = x - centre
     total = (x * x).sum() + (rows**2).sum(axis=1)
     found = total - x @ (2 * rows.T)
-    return (found > total * (8 * np.finfo(np.float64).eps)).where(found, 0.0)
+    rounding = 8 * np.finfo(np.float64).eps
+    return (found > total * rounding).where(found, 0.0)
 
 
 def _arc_cosine(step: told.ArcCosine, x: Value, n: int) -> Value:
-    product = (x * x).sum().sqrt() * np.linalg.norm(step.rows, axis=1)
-    cosine = ((x @ step.rows.T) / _or_one(product)).max(-1.0).min(1.0)
-    rest, square = np.pi - _arccos(cosine), cosine * cosine
+    lengths = np.linalg.norm(step.rows, axis=1)
+    product = (x * x).sum().sqrt() * lengths
+    quotient = (x @ step.rows.T) / _or_one(product)
+    cosine = quotient.max(-1.0).min(1.0)
+    rest = np.pi - _arccos(cosine)
+    square = cosine * cosine
     sine = (1.0 - square).sqrt()
     inner = (
         rest,
@@ -360,24 +409,30 @@ def _arc_cosine(step: told.ArcCosine, x: Value, n: int) -> Value:
 
 
 def _bins(step: told.Bins, x: Value, n: int) -> Value:
-    graph, grids, count = x.graph, len(step.offsets), len(step.keys)
+    graph = x.graph
+    grids = len(step.offsets)
+    count = len(step.keys)
     # signed numbers have another order, which is the search order
     keys = step.keys.view(np.int64)
-    order = np.lexsort((keys, np.repeat(np.arange(grids), np.diff(step.starts))))
+    sizes = np.diff(step.starts)
+    grid = np.repeat(np.arange(grids), sizes)
+    order = np.lexsort((keys, grid))
     key = _keys(step, x)
     # after the last one, an entry that is never requested, with weights zero
     ordered = graph.constant(np.append(keys[order], np.int64(0)))
     shape = graph.node("Shape", key)
-    low, end = (
-        graph.node("Expand", part[None], shape) for part in (step.starts[:-1], step.starts[1:])
-    )
+    low = graph.node("Expand", step.starts[None, :-1], shape)
+    end = graph.node("Expand", step.starts[None, 1:], shape)
     high = end
-    for _ in range(int(np.diff(step.starts).max(initial=0)).bit_length()):
+    for _ in range(int(sizes.max(initial=0)).bit_length()):
         middle = (low + high) / 2
         less = (ordered.gather(middle) < key) & (low < high)
-        low, high = less.where(middle + 1, low), less.where(high, middle)
-    place = (ordered.gather(low).equal(key) & (low < end)).where(low, count)
-    weights = np.vstack([np.asarray(step.weights)[order], np.zeros((1, step.weights.shape[1]))])
+        low = less.where(middle + 1, low)
+        high = less.where(high, middle)
+    is_found = ordered.gather(low).equal(key) & (low < end)
+    place = is_found.where(low, count)
+    weights = np.asarray(step.weights)[order]
+    weights = np.vstack([weights, np.zeros((1, weights.shape[1]))])
     sums = [graph.constant(own).gather(place).sum() for own in weights.T]
     return graph.node("Concat", *sums, axis=1)
 
@@ -388,14 +443,14 @@ def _keys(step: told.Bins, x: Value) -> Value:
     def body(state: Value, slices: list[Value]) -> Value:
         own, offsets, inverses, multiplier = slices
         own = state.graph.node("Unsqueeze", own, np.array([1]))
-        cell = ((own - offsets) * inverses).floor().max(-_FARTHEST).min(_FARTHEST)
+        cell = ((own - offsets) * inverses).floor()
+        cell = cell.max(-_FARTHEST).min(_FARTHEST)
         return state + (cell.cast("INT64") + int(step.base)) * multiplier
 
-    scanned = [
-        x.graph.node("Transpose", x, perm=[1, 0]),
-        *(x.graph.constant(np.ascontiguousarray(part.T)) for part in (step.offsets, step.inverses)),
-        x.graph.constant(step.multipliers),
-    ]
+    columns = x.graph.node("Transpose", x, perm=[1, 0])
+    offsets = x.graph.constant(np.ascontiguousarray(step.offsets.T))
+    inverses = x.graph.constant(np.ascontiguousarray(step.inverses.T))
+    scanned = [columns, offsets, inverses, x.graph.constant(step.multipliers)]
     first = x.graph.rows(x, len(step.offsets), np.int64(0))
     return x.graph.scan(body, first, scanned, (True, [False, False, False, True]))
 
@@ -412,7 +467,9 @@ def _complex_product(step: told.ComplexProduct, x: Value, n: int) -> Value:
 
     def parts(steps: told.Steps) -> list[Value]:
         both = _carried_out(steps, x, n)
-        return [both.gather(np.arange(first, first + m), axis=1) for first in (0, m)]
+        real = both.gather(np.arange(m), axis=1)
+        imaginary = both.gather(np.arange(m, 2 * m), axis=1)
+        return [real, imaginary]
 
     re, im = parts(step.parts[0])
     for steps in step.parts[1:]:
@@ -424,11 +481,11 @@ def _complex_product(step: told.ComplexProduct, x: Value, n: int) -> Value:
 def _branch(step: told.Branch, x: Value, n: int) -> Value:
     tree = Partition(step.directions, step.thresholds, step.children)
     leaves = _carried_out(tree.steps(), x, n)
-    each = (
-        _carried_out(part, x, n) * leaves.gather(np.array([leaf]), axis=1)
-        for leaf, part in enumerate(step.parts)
-    )
-    return reduce(operator.add, each)
+
+    def of_leaf(leaf: int, part: told.Steps) -> Value:
+        return _carried_out(part, x, n) * leaves.gather(np.array([leaf]), axis=1)
+
+    return reduce(operator.add, itertools.starmap(of_leaf, enumerate(step.parts)))
 
 
 def _select(step: told.Select, x: Value, n: int) -> Value:
@@ -499,11 +556,12 @@ def _soft_clip(x: Value) -> Value:
     return x / (x * x / 9.0 + 1.0).sqrt()
 
 
-def _polynomial(name: str, t: Value) -> Value:
-    low, high, coefficients = polynomials()[name]
-    u = t * (2 / (high - low)) - (low + high) / (high - low)
-    total = u.graph.constant(coefficients[-1])
-    for c in coefficients[-2::-1]:
+def _polynomial(function: Polynomial, t: Value) -> Value:
+    width = function.high - function.low
+    u = t * (2 / width) - (function.low + function.high) / width
+    *coefficients, last = function.coefficients
+    total = u.graph.constant(last)
+    for c in reversed(coefficients):
         total = total * u + c
     return total
 
@@ -511,14 +569,15 @@ def _polynomial(name: str, t: Value) -> Value:
 def _normal_quantile(x: Value) -> Value:
     q = x - 0.5
     below = q < 0.0
-    size = _polynomial("tail", (-below.where(x, 1.0 - x).log()).sqrt())
-    inner = q * _polynomial("central", q * q)
+    tail = below.where(x, 1.0 - x)
+    size = _polynomial(polynomials().tail, (-tail.log()).sqrt())
+    inner = q * _polynomial(polynomials().central, q * q)
     return (abs(q) <= CENTRAL).where(inner, below.where(-size, size))
 
 
 def _arccos(c: Value) -> Value:
     size = abs(c)
-    found = (1.0 - size).sqrt() * _polynomial("arccos", size)
+    found = (1.0 - size).sqrt() * _polynomial(polynomials().arccos, size)
     return (c < 0.0).where(np.pi - found, found)
 
 

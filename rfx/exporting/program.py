@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -26,29 +26,41 @@ CENTRAL = 0.4
 _TERMS = 26
 
 
-def _fitted(function: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> np.ndarray:
-    """Coefficients, in ascending powers of u in -1 .. 1, of a smooth function of t = middle + half
-    u in low .. high, from interpolation at Chebyshev nodes.
+@dataclass(frozen=True)
+class Polynomial:
+    """A smooth function of t in low .. high; coefficients: in ascending powers of u in -1 .. 1,
+    where t = middle + half u.
     """
+
+    low: float
+    high: float
+    coefficients: np.ndarray
+
+
+def _fitted(function: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> Polynomial:
+    """The polynomial of a smooth function, from interpolation at Chebyshev nodes."""
     series = np.polynomial.Chebyshev.interpolate(function, _TERMS - 1, domain=[low, high])
-    return np.polynomial.chebyshev.cheb2poly(series.coef)
+    return Polynomial(low, high, np.polynomial.chebyshev.cheb2poly(series.coef))
+
+
+@dataclass(frozen=True)
+class Polynomials:
+    """See `normal_quantile` and `arccos` of the writers for their use."""
+
+    central: Polynomial
+    tail: Polynomial
+    arccos: Polynomial
 
 
 @cache
-def polynomials() -> dict[str, tuple[float, float, np.ndarray]]:
-    """(low, high, coefficients) of each, for t in low .. high; see `normal_quantile` and `arccos`
-    for their use.
-    """
-    tail_ends = math.sqrt(-math.log(0.5 - CENTRAL)), math.sqrt(-math.log(EDGE / 2))
-    functions = {
-        "central": (_central, 0.0, CENTRAL**2),
-        "tail": (_tail, *tail_ends),
-        "arccos": (_arccos, 0.0, 1.0),
-    }
-    return {
-        name: (low, high, _fitted(function, low, high))
-        for name, (function, low, high) in functions.items()
-    }
+def polynomials() -> Polynomials:
+    tail_start = math.sqrt(-math.log(0.5 - CENTRAL))
+    tail_end = math.sqrt(-math.log(EDGE / 2))
+    return Polynomials(
+        central=_fitted(_central, 0.0, CENTRAL**2),
+        tail=_fitted(_tail, tail_start, tail_end),
+        arccos=_fitted(_arccos, 0.0, 1.0),
+    )
 
 
 def _central(t: np.ndarray) -> np.ndarray:
@@ -154,7 +166,7 @@ class Program:
     columns: tuple[Column, ...]
     steps: told.Steps
     n_outputs: int
-    labels: list[Any] | None
+    labels: list[str] | list[float] | None
     probabilities: told.Steps | None
     facts: dict[str, str]
     most_probable: bool = False
@@ -172,20 +184,15 @@ class Program:
         columns = _columns(model)
         n_inputs = sum(column.width for column in columns)
         preprocessing = model.preprocessing
-        found = preprocessing.scaler.steps(preprocessing.dtype) + model.model.steps()
-        outputs = told.width(found, n_inputs)
+        steps = preprocessing.scaler.steps(preprocessing.dtype) + model.model.steps()
+        n_outputs = told.width(steps, n_inputs)
         if model.target_scaler is not None:
-            found += model.target_scaler.steps(outputs)
+            steps += model.target_scaler.steps(n_outputs)
         labels = None if model.classes is None else schema.shown(model, model.classes)
-        return cls(
-            columns,
-            found,
-            outputs,
-            labels,
-            model.probability_steps(outputs),
-            _facts(model, columns),
-            model.predicts_most_probable,
-        )
+        probabilities = model.probability_steps(n_outputs)
+        facts = _facts(model, columns)
+        by_probability = model.predicts_most_probable
+        return cls(columns, steps, n_outputs, labels, probabilities, facts, by_probability)
 
     @property
     def n_inputs(self) -> int:
@@ -230,8 +237,9 @@ def _of_input(own: schema.Input) -> list[Column]:
         titles = own.titles()
         if own.fill is None:
             return [Column(title) for title in titles]
-        fill = np.array([float(own.fill)])
-        parts = own.form.spread(fill)[0] if own.form is not None and own.width > 1 else fill
+        parts = np.array([float(own.fill)])
+        if own.form is not None and own.width > 1:
+            parts = own.form.spread(parts)[0]
         return [Column(title, float(part)) for title, part in zip(titles, parts)]
     values = None
     if own.means is not None:
@@ -242,9 +250,14 @@ def _of_input(own: schema.Input) -> list[Column]:
 
 def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
     """The description of the model in an exported file."""
-    scaler, target_scaler = model.preprocessing.scaler, model.target_scaler
+    scaler = model.preprocessing.scaler
+    target_scaler = model.target_scaler
     kinds = {column.form.kind for column in _inputs(model) if column.form is not None}
-    left_out = [_DATES] * ("dates" in kinds) + [_TEXTS] * bool(kinds - {"dates"})
+    left_out = []
+    if "dates" in kinds:
+        left_out.append(_DATES)
+    if kinds - {"dates"}:
+        left_out.append(_TEXTS)
     facts = {
         "made_by": f"rfx {__version__}",
         "method": model.name,

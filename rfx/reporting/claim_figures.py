@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from rfx.errors import DataError
 from rfx.plans.catalogue import Folder
@@ -11,7 +10,7 @@ from rfx.reporting.claims import Case, Claim, Judged
 from rfx.reporting.effects import VACUOUS
 from rfx.reporting.figures import Chart, Curve, Panel, in_lines
 
-_LOOKS = {
+_LOOKS: dict[str, style.Look] = {
     "yes": {"color": "#0072B2", "marker": "o"},
     "no": {"color": "#D55E00", "marker": "s"},
     "open": {"color": "0.35", "marker": "D"},
@@ -47,10 +46,11 @@ def _panel(judged: Judged) -> Panel:
         look = _LOOKS[case.outcome]
         if math.isfinite(case.low) or math.isfinite(case.high):
             ends = max(case.low, low), min(case.high, high)
-            curves.append(Curve(ends, (place, place), {"color": look["color"], "linewidth": 1.2}))
+            line: style.Look = {"color": style.colour(look), "linewidth": 1.2}
+            curves.append(Curve(ends, (place, place), line))
         curves.append(_spot(claim, case, place, look))
 
-    def dress(axes: Any) -> None:
+    def dress(axes) -> None:
         axes.axvspan(max(claim.least, low), min(claim.most, high), color="#0072B2", alpha=0.1)
         axes.set_yticks(places, [_last_words(case.name) for case in cases], fontsize=5)
         axes.set_ylim(0.4, len(cases) + 0.6)
@@ -66,7 +66,7 @@ def _last_words(name: str) -> str:
     return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
 
 
-def _spot(claim: Claim, case: Case, place: int, look: dict[str, Any]) -> Curve:
+def _spot(claim: Claim, case: Case, place: int, look: style.Look) -> Curve:
     """The mean of a case, written with its interval."""
     return Curve(
         [case.mean],

@@ -8,8 +8,9 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from rfx.reporting.cells import (
 )
 from rfx.runs.explain import Dependence, Explanation
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 # ----------------------------------------------------------------------
 # Figures as values: curves in panels. One function draws them, and another writes them as the lines
 # of a CSV file.
@@ -43,9 +47,11 @@ from rfx.runs.explain import Dependence, Explanation
 
 COLUMNS = ("panel", "x_axis", "y_axis", "curve", "id", "x", "y", "low", "high", "value")
 
-Places = Sequence | np.ndarray
+Places: TypeAlias = Sequence | np.ndarray
+Place = TypeVar("Place", bound=float)
+Range: TypeAlias = tuple[float, float]
 # x -> lowest and highest value at that point
-Around = Mapping[Any, tuple[float, float]]
+Around: TypeAlias = Mapping[float, Range]
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Curve:
 
     x: Places
     y: Places
-    look: Mapping[str, Any]
+    look: style.Look
     label: str = ""
     gid: str = ""
     around: Around = field(default_factory=dict)
@@ -84,8 +90,12 @@ class Curve:
         """(x, y) of each point, with None for the missing coordinate of a horizontal or vertical
         line.
         """
-        missing = [None] * (self.kind in ("level", "upright"))
-        return list(zip(*(np.asarray(ends).tolist() or missing for ends in (self.x, self.y))))
+        xs, ys = np.asarray(self.x).tolist(), np.asarray(self.y).tolist()
+        if self.kind == "level":
+            xs = [None]
+        elif self.kind == "upright":
+            ys = [None]
+        return list(zip(xs, ys))
 
 
 def level(y: float, look: style.Look, label: str = "", gid: str = "") -> Curve:
@@ -98,33 +108,40 @@ def upright(x: float, look: style.Look, label: str = "", gid: str = "") -> Curve
     return Curve((x,), (), look, label, gid, kind="upright")
 
 
-def through(points: Mapping[Any, float], look, label: str = "", gid: str = "", **more) -> Curve:
+def through(
+    points: Mapping[Place, float], look: style.Look, label: str = "", gid: str = ""
+) -> Curve:
     """A curve through points, y by x."""
-    return Curve([*points], [*points.values()], look, label, gid, **more)
+    return Curve([*points], [*points.values()], look, label, gid)
 
 
-def mean_curve(means: Mapping[Any, Mean | None], look, label: str = "", gid: str = "") -> Curve:
+def mean_curve(
+    means: Mapping[Place, Mean | None], look: style.Look, label: str = "", gid: str = ""
+) -> Curve:
     """The known means at each place, with a band of one standard deviation if any has one."""
     known = {place: mean for place, mean in means.items() if mean is not None}
-    deviates = any(mean.sd for mean in known.values())
-    around = {place: mean.around for place, mean in known.items() if deviates}
-    points = {place: mean.value for place, mean in known.items()}
-    return through(points, look, label, gid, around=around)
+    around: dict[float, Range] = {}
+    if any(mean.sd for mean in known.values()):
+        around = {place: mean.around for place, mean in known.items()}
+    values = [mean.value for mean in known.values()]
+    return Curve([*known], values, look, label, gid, around)
 
 
 def positive_curve(
-    means: Mapping[Any, Mean], look, label: str, gid: str, scale: float = 1.0
+    means: Mapping[Place, Mean], look: style.Look, label: str, gid: str, scale: float = 1.0
 ) -> Curve:
     """Positive means over `scale`, for a logarithmic axis: with a band of one standard deviation
     that ends above zero.
     """
-    known = {place: mean for place, mean in means.items() if mean.value > 0}
-    around = {
-        place: (max(mean.around[0], 0.05 * mean.value) / scale, mean.around[1] / scale)
-        for place, mean in known.items()
-    }
-    values = [mean.value / scale for mean in known.values()]
-    return Curve([*known], values, look, label, gid, around)
+    values: dict[Place, float] = {}
+    around: dict[float, Range] = {}
+    for place, mean in means.items():
+        if mean.value > 0:
+            low, high = mean.around
+            low = max(low, 0.05 * mean.value)
+            values[place] = mean.value / scale
+            around[place] = low / scale, high / scale
+    return Curve([*values], [*values.values()], look, label, gid, around)
 
 
 @dataclass(frozen=True)
@@ -135,7 +152,7 @@ class Heat:
 
     across: list[str]
     up: list[str]
-    values: Any
+    values: np.ndarray
     bar: str
     colours: str
 
@@ -151,7 +168,7 @@ class Panel:
     y_axis: str = ""
     curves: Sequence[Curve] = ()
     heat: Heat | None = None
-    dress: Callable[[Any], None] | None = None
+    dress: "Callable[[Axes], None] | None" = None
     hidden: bool = False
 
 
@@ -196,23 +213,30 @@ def paint(chart: Chart):
         for axes, panel in zip(line, panels):
             if panel is None:
                 axes.remove()
-                continue
-            if panel.heat is not None:
-                _heat(figure, axes, panel.heat)
-            for curve in panel.curves:
-                _draw(axes, curve)
-            axes.set(xlabel=panel.x_axis, ylabel=panel.y_axis)
-            axes.set_title(style.plain(panel.title), loc="left", fontweight="bold")
-            if panel.dress:
-                panel.dress(axes)
-            axes.set_visible(not panel.hidden)
+            else:
+                _paint(figure, axes, panel)
     style.finish(figure, chart.title, chart.notes, chart.legend)
     return figure
 
 
+def _paint(figure, axes, panel: Panel) -> None:
+    if panel.heat is not None:
+        _heat(figure, axes, panel.heat)
+    for curve in panel.curves:
+        _draw(axes, curve)
+    axes.set(xlabel=panel.x_axis, ylabel=panel.y_axis)
+    axes.set_title(style.plain(panel.title), loc="left", fontweight="bold")
+    if panel.dress:
+        panel.dress(axes)
+    axes.set_visible(not panel.hidden)
+
+
 def _draw(axes, curve: Curve) -> None:
-    named = {name: text for name, text in (("label", curve.label), ("gid", curve.gid)) if text}
-    look = {**curve.look, **named}
+    look = dict(curve.look)
+    if curve.label:
+        look["label"] = curve.label
+    if curve.gid:
+        look["gid"] = curve.gid
     if curve.kind == "level":
         axes.axhline(curve.y[0], **look)
     elif curve.kind == "upright":
@@ -222,12 +246,17 @@ def _draw(axes, curve: Curve) -> None:
     else:
         axes.plot(curve.x, curve.y, **look)
         if curve.around:
-            ends = np.array([*curve.around.values()]).T
-            places, colour = [*curve.around], curve.look["color"]
-            if curve.error == "band":
-                axes.fill_between(places, *ends, color=colour, alpha=0.18, linewidth=0)
-            else:
-                axes.vlines(places, *ends, color=colour, linewidth=1)
+            _draw_around(axes, curve)
+
+
+def _draw_around(axes, curve: Curve) -> None:
+    """The band or the bars around a line."""
+    places, colour = [*curve.around], style.colour(curve.look)
+    low, high = np.array([*curve.around.values()]).T
+    if curve.error == "band":
+        axes.fill_between(places, low, high, color=colour, alpha=0.18, linewidth=0)
+    else:
+        axes.vlines(places, low, high, color=colour, linewidth=1)
 
 
 def _heat(figure, axes, heat: Heat) -> None:
@@ -248,43 +277,45 @@ def numbers(chart: Chart) -> list[dict]:
     line, and y for a vertical one. low and high are the band or bar around a point. value is that
     of a heat map's cell.
     """
-    return [
-        _place(chart, i, j) | point
-        for i, line in enumerate(chart.panels)
-        for j, panel in enumerate(line)
-        if panel is not None
-        for point in _of_panel(panel)
-    ]
+    lines = []
+    for i, panels in enumerate(chart.panels):
+        for j, panel in enumerate(panels):
+            if panel is not None:
+                place = _place(chart, i, j)
+                lines += [place | point for point in _of_panel(panel)]
+    return lines
 
 
 def _of_panel(panel: Panel) -> Iterator[dict]:
-    for curve in sorted(panel.curves, key=lambda curve: curve.kind == "spots"):
-        for x, y in curve.points if curve.label or curve.gid else ():
+    named = [curve for curve in panel.curves if curve.label or curve.gid]
+    for curve in sorted(named, key=lambda curve: curve.kind == "spots"):
+        for x, y in curve.points:
             low, high = curve.around.get(x, (None, None))
-            yield {"curve": curve.label, "id": curve.gid, "x": x, "y": y, "low": low, "high": high}
-    heat = panel.heat or Heat([], [], [], "", "")
-    for up, line in zip(heat.up, heat.values):
-        for across, value in zip(heat.across, line):
-            if value == value:
-                yield {"x": across, "y": up, "value": float(value)}
+            point = {"curve": curve.label, "id": curve.gid, "x": x, "y": y}
+            yield point | {"low": low, "high": high}
+    if panel.heat is not None:
+        for up, line in zip(panel.heat.up, panel.heat.values):
+            for across, value in zip(panel.heat.across, line):
+                if not math.isnan(value):
+                    yield {"x": across, "y": up, "value": float(value)}
 
 
 def _place(chart: Chart, i: int, j: int) -> dict:
     """The title of a panel, and its axes. Labels that it shares with its neighbours are written
     only next to those.
     """
-    line, column = chart.panels[i], [other[j] for other in chart.panels]
-    return {
-        "panel": style.plain(_first_label("title", [line[j], *line, *column])),
-        "x_axis": _first_label("x_axis", [line[j], *reversed(column)]),
-        "y_axis": _first_label("y_axis", [line[j], *line]),
-    }
+    line = [panel or Panel() for panel in chart.panels[i]]
+    column = [panels[j] or Panel() for panels in chart.panels]
+    own = line[j]
+    title = _first_text(panel.title for panel in (own, *line, *column))
+    x_axis = _first_text(panel.x_axis for panel in (own, *reversed(column)))
+    y_axis = _first_text(panel.y_axis for panel in (own, *line))
+    return {"panel": style.plain(title), "x_axis": x_axis, "y_axis": y_axis}
 
 
-def _first_label(name: str, panels: Iterable[Panel | None]) -> str:
-    """The first label of this name that is not empty, or ""."""
-    labels = (getattr(panel, name, "") for panel in panels)
-    return next(filter(None, labels), "")
+def _first_text(texts: Iterable[str]) -> str:
+    """The first text that is not empty, or ""."""
+    return next(filter(None, texts), "")
 
 
 def written(chart: Chart) -> bytes:
@@ -304,7 +335,7 @@ FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
 # The same rows result in the same file: it has no date, and its identifiers are not random. Letters
 # are drawn as paths, so that the file looks the same on every machine.
-_STYLE: dict[Any, Any] = {
+_STYLE: style.Look = {
     "svg.hashsalt": "rfx",
     "svg.fonttype": "path",
     "font.family": style.FONT,
@@ -364,9 +395,9 @@ def draw(
     builders = catalogue.figures() if builders is None else builders
     if name not in builders:
         raise UsageError(f"there is no figure {name}{or_near(name, builders)}")
-    stem = Path(output or "") / name
-    if Path(output or "").suffix.lower().removeprefix(".") in FORMATS:
-        stem = Path(output).with_suffix("")
+    path = Path(output or "")
+    is_file = path.suffix.lower().removeprefix(".") in FORMATS
+    stem = path.with_suffix("") if is_file else path / name
     for path, form in zip(_targets(stem), FORMATS):
         files.guard(("--output", path), (), _kind(form), force)
     with styled():
@@ -446,48 +477,50 @@ MOST, MOST_OUTPUTS, IN_A_LINE, LONGEST = 15, 8, 3, 24
 
 def chart(explained: Explanation) -> Chart:
     """The figure of an explained: bars, and a panel for each column with partial dependence."""
-    n_columns, n_outputs = len(explained.importances), len(explained.outputs)
     panels = [_bars(explained), *(_panel(one, explained) for one in explained.dependences)]
-    drawn = f" of {explained.n_given:,}, drawn by seed {explained.seed}" * (
-        explained.n_rows < explained.n_given
-    )
-    classes = f"Those {MOST_OUTPUTS} of {n_outputs:,} classes are drawn whose means differ most."
-    notes = {
-        f"{explained.n_rows:,} rows{drawn}. Importance: by how much the {explained.metric}"
-        f" ({explained.error:.4g}) rises when a column is shuffled, the mean of {explained.repeats}"
-        " shuffles. Of the columns that tell nothing, 95 % have 0 in their interval.": True,
-        f"The first {MOST} of {n_columns:,} columns.": n_columns > MOST,
-        f"Partial dependence: the mean {explained.response} where all rows have the same value.": (
-            bool(explained.dependences)
-        ),
-        classes: bool(explained.dependences) and n_outputs > MOST_OUTPUTS,
-    }
-    return Chart(
-        "What the predictions depend on",
-        [note for note, applies in notes.items() if applies],
-        in_lines(panels, min(len(panels), IN_A_LINE)),
-        max(2.2, 0.7 + 0.14 * min(MOST, n_columns)),
-    )
+    lines = in_lines(panels, min(len(panels), IN_A_LINE))
+    height = max(2.2, 0.7 + 0.14 * min(MOST, len(explained.importances)))
+    return Chart("What the predictions depend on", _notes(explained), lines, height)
+
+
+def _notes(explained: Explanation) -> list[str]:
+    n_columns, n_outputs = len(explained.importances), len(explained.outputs)
+    rows = f"{explained.n_rows:,} rows"
+    if explained.n_rows < explained.n_given:
+        rows += f" of {explained.n_given:,}, drawn by seed {explained.seed}"
+    notes = [
+        f"{rows}. Importance: by how much the {explained.metric} ({explained.error:.4g}) rises when"
+        f" a column is shuffled, the mean of {explained.repeats} shuffles. Of the columns that tell"
+        " nothing, 95 % have 0 in their interval."
+    ]
+    if n_columns > MOST:
+        notes.append(f"The first {MOST} of {n_columns:,} columns.")
+    if explained.dependences:
+        mean = f"the mean {explained.response} where all rows have the same value"
+        notes.append(f"Partial dependence: {mean}.")
+    if explained.dependences and n_outputs > MOST_OUTPUTS:
+        classes = f"Those {MOST_OUTPUTS} of {n_outputs:,} classes"
+        notes.append(f"{classes} are drawn whose means differ most.")
+    return notes
+
+
+_BAR: style.Look = {"linewidth": 6, "solid_capstyle": "butt", "alpha": 0.55}
+_INTERVAL: style.Look = {"color": "0.15", "linewidth": 1.1}
+_DOTS: style.Look = {"color": "0.15", "marker": "o", "linestyle": "none", "markersize": 2.5}
+_ZERO: style.Look = {"color": "0.4", "linewidth": 0.7}
 
 
 def _bars(explained: Explanation) -> Panel:
     shown = explained.importances[:MOST]
     places, top = np.arange(len(shown), 0, -1).tolist(), len(shown) + 0.6
-    bar = {"color": style.numbered(0)["color"], "linewidth": 6, "solid_capstyle": "butt"}
-    line = {"color": "0.15", "linewidth": 1.1}
-    dots = {"color": "0.15", "marker": "o", "linestyle": "none", "markersize": 2.5}
-    curves = [
-        curve
-        for one, place in zip(shown, places)
-        for curve in (
-            Curve([0.0, one.mean], [place, place], bar | {"alpha": 0.55}),
-            Curve([one.low, one.high], [place, place], line),
-        )
-    ]
-    curves += [
-        Curve([one.mean for one in shown], places, dots, gid="importance"),
-        Curve([0.0, 0.0], [0.4, top], {"color": "0.4", "linewidth": 0.7}),
-    ]
+    bar = _BAR | {"color": style.colour(style.numbered(0))}
+    curves = []
+    for one, place in zip(shown, places):
+        curves.append(Curve([0.0, one.mean], [place, place], bar))
+        curves.append(Curve([one.low, one.high], [place, place], _INTERVAL))
+    means = [one.mean for one in shown]
+    curves.append(Curve(means, places, _DOTS, gid="importance"))
+    curves.append(Curve([0.0, 0.0], [0.4, top], _ZERO))
 
     def dress(axes) -> None:
         axes.set_yticks(places, [_name(one.name) for one in shown])
@@ -497,28 +530,27 @@ def _bars(explained: Explanation) -> Panel:
 
 
 def _panel(one: Dependence, explained: Explanation) -> Panel:
-    several, places = len(explained.outputs) > 1, list(range(len(one.grid)))
-    numbers, unordered = one.kind == "numbers", one.kind == "categories"
-    marks = {"linestyle": "none"} if unordered else {}
-    curves = [
-        Curve(
-            one.grid if numbers else places,
-            one.means[:, place],
-            style.numbered(number) | marks,
-            style.plain(explained.outputs[place]) if several else "",
-            style.identifier("dependence", one.name, explained.outputs[place]),
-        )
-        for number, place in enumerate(explained.widest(MOST_OUTPUTS))
-    ]
+    outputs, y_axis = explained.outputs, f"mean {explained.response}"
+    if len(outputs) == 1 and outputs[0]:
+        y_axis += f" of {style.plain(outputs[0])}"
+    has_numbers, is_unordered = one.kind == "numbers", one.kind == "categories"
+    places = list(range(len(one.grid)))
+    curves = []
+    for number, output in enumerate(explained.widest(MOST_OUTPUTS)):
+        look = style.numbered(number)
+        if is_unordered:
+            look["linestyle"] = "none"
+        label = style.plain(outputs[output]) if len(outputs) > 1 else ""
+        gid = style.identifier("dependence", one.name, outputs[output])
+        at = one.grid if has_numbers else places
+        curves.append(Curve(at, one.means[:, output], look, label, gid))
 
     def dress(axes) -> None:
-        step = 1 if unordered else max(1, len(places) // 5)
+        step = 1 if is_unordered else max(1, len(places) // 5)
         texts = [_name(str(value)) for value in one.grid]
         axes.set_xticks(places[::step], texts[::step], rotation=45, ha="right")
 
-    of = f" of {style.plain(explained.outputs[0])}" if not several and explained.outputs[0] else ""
-    y_axis = f"mean {explained.response}{of}"
-    return Panel(one.name, "", y_axis, curves, dress=None if numbers else dress)
+    return Panel(one.name, "", y_axis, curves, dress=None if has_numbers else dress)
 
 
 def _name(text: str) -> str:
@@ -552,8 +584,9 @@ def features(rows, setting=None) -> Chart:
     return _curves(rows, sizes, "features D, grids or rows of a block R", "Score against size")
 
 
-def _size_of(run: Mapping) -> int | None:
-    return next((run[name] for name in SIZES if isinstance(run.get(name), int)), None)
+def _size_of(run: Mapping[str, object]) -> int | None:
+    sizes = (run.get(name) for name in SIZES)
+    return next((size for size in sizes if isinstance(size, int)), None)
 
 
 def pareto(rows, setting=None) -> Chart:
@@ -561,34 +594,52 @@ def pareto(rows, setting=None) -> Chart:
     The line is the Pareto front: nothing faster is better.
     """
     rows = _scored(rows, setting)
-    panels: dict[tuple[str, str], dict[str, list]] = {_panel_of(row): {} for row in rows}
+    panels: dict[tuple[str, str], dict[str, list[_Timed]]] = {_panel_of(row): {} for row in rows}
     for group in variants(rows):
-        seconds = mean_of([columns.outcome(row, "seconds_train") for row in group]).value
-        point = seconds, mean_of([row.score for row in group])
-        panels[_panel_of(group[0])].setdefault(columns.method(group[0]), []).append(point)
+        first, panel = group[0], panels[_panel_of(group[0])]
+        seconds = mean_of([columns.outcome(row, "seconds_train") for row in group])
+        score = mean_of([row.score for row in group])
+        panel.setdefault(columns.method(first), []).append(_Timed(seconds.value, score))
     looks = style.looks(method for costs in panels.values() for method in costs)
     drawn = [_costs(name, metric, costs, looks) for (name, metric), costs in _few(panels).items()]
-    return Chart(
-        "Score against training time, and the Pareto front",
-        [
-            "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone,"
-            " with one standard deviation of the score. Seconds include choosing options. "
-            + style.machines(rows)
-        ],
-        in_lines(drawn, min(3, len(drawn)), Panel(hidden=True)),
-    )
+    note = f"{_PARETO_NOTE} {style.machines(rows)}"
+    lines = in_lines(drawn, min(3, len(drawn)), Panel(hidden=True))
+    return Chart("Score against training time, and the Pareto front", [note], lines)
 
 
-def _costs(name: str, metric: str, costs: Mapping[str, Sequence], looks: Mapping) -> Panel:
+class _Timed(NamedTuple):
+    """The seconds of training and the score of runs that differ only in the seed."""
+
+    seconds: float
+    score: Mean
+
+
+_PARETO_NOTE = (
+    "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone, with"
+    " one standard deviation of the score. Seconds include choosing options."
+)
+_FRONT: style.Look = {
+    "color": "0.4",
+    "linewidth": 0.9,
+    "drawstyle": "steps-post",
+    "zorder": 0,
+}
+
+
+def _costs(
+    name: str,
+    metric: str,
+    costs: Mapping[str, Sequence[_Timed]],
+    looks: Mapping[str, style.Look],
+) -> Panel:
     """The scores of each method on one data set against their seconds, and the front."""
-    points = [(seconds, one.value) for pairs in costs.values() for seconds, one in pairs]
-    look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
+    points = [(one.seconds, one.score.value) for timed in costs.values() for one in timed]
     xs, ys = zip(*_front(points, metric))
-    curves = [Curve(xs, ys, look, "Pareto front", style.identifier("front", name))]
-    for method, pairs in costs.items():
-        seconds, means = zip(*pairs)
-        scores = [mean.value for mean in means]
-        around = {place: mean.around for place, mean in pairs if mean.sd is not None}
+    curves = [Curve(xs, ys, _FRONT, "Pareto front", style.identifier("front", name))]
+    for method, timed in costs.items():
+        seconds = [one.seconds for one in timed]
+        scores = [one.score.value for one in timed]
+        around = {one.seconds: one.score.around for one in timed if one.score.sd is not None}
         spots = looks[method] | {"linestyle": "none"}
         gid = style.identifier("points", name, method)
         curves.append(Curve(seconds, scores, spots, style.plain(method), gid, around, "bars"))
@@ -646,14 +697,17 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     for (dataset, metric), lines in panels.items():
         scores = _drawn(lines, "score", dataset, looks)
         models = _drawn(lines, "model_size", dataset, looks)
-        with_size = sizes and bool(models)
-        head, dress = style.plain(metric), style.log_places
-        upper.append(Panel(dataset, "" if with_size else label, head, scores, dress=dress))
-        shown = {"curves": models, "x_axis": label} if with_size else {"hidden": True}
-        lower.append(Panel(y_axis="model size", dress=style.log_both, **shown))
-    notes = ["A band is one standard deviation over the seeds. " + style.machines(rows)]
-    drawn = any(not panel.hidden for panel in lower)
-    return Chart(title, notes, [upper, lower] if drawn else [upper])
+        of_scores = partial(Panel, dataset, y_axis=style.plain(metric), curves=scores)
+        if sizes and models:
+            upper.append(of_scores(dress=style.log_places))
+            lower.append(Panel("", label, "model size", models, dress=style.log_both))
+        else:
+            upper.append(of_scores(x_axis=label, dress=style.log_places))
+            lower.append(Panel(y_axis="model size", hidden=True))
+    notes = [f"A band is one standard deviation over the seeds. {style.machines(rows)}"]
+    if all(panel.hidden for panel in lower):
+        return Chart(title, notes, [upper])
+    return Chart(title, notes, [upper, lower])
 
 
 # The words of a line -> place -> the rows there.
@@ -673,13 +727,14 @@ def _lines_of_panels(
     panels: dict[tuple[str, str], _Lines] = {}
     for row, place, values in zip(rows, places, inputs.requested):
         if _is_number(place):
-            words = [columns.method(row)] + [
-                f"{columns.heading(name)} {columns.written(name, values[name])}"
-                for name in names
-                if values.get(name) is not None
-            ]
+            words = [columns.method(row)]
+            for name in names:
+                if values.get(name) is not None:
+                    written = columns.written(name, values[name])
+                    words.append(f"{columns.heading(name)} {written}")
             lines = panels.setdefault(_panel_of(row), {})
-            lines.setdefault(", ".join(words), {}).setdefault(place, []).append(row)
+            line = lines.setdefault(", ".join(words), {})
+            line.setdefault(place, []).append(row)
     return {name: lines for name, lines in panels.items() if len(set().union(*lines.values())) > 1}
 
 
@@ -697,13 +752,13 @@ def _drawn(lines: _Lines, quantity: str, dataset: str, looks: Mapping) -> list[C
     return [curve for curve in curves if curve.points]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 # -------------------------------------------------------------------------------------------- grids
 
-_STAR = {
+_STAR: style.Look = {
     "marker": "*",
     "color": "white",
     "markeredgecolor": "black",
@@ -712,32 +767,47 @@ _STAR = {
 }
 
 
-def _heat_panel(
-    title: str,
-    options: Iterable[str],
-    cells: Mapping[tuple, float],
-    metric: str | None,
-    low: bool,
-    gid: str = "",
-) -> Panel:
-    """Scores over two options for one data set and method as a heat map, with a star on its best
-    cell. options: their headings, on the y axis and on the x axis; cells: (first, second) -> score;
-    low: whether a low score is better; gid: the identifier of the star in the SVG file.
+@dataclass(frozen=True)
+class Grid:
+    """Scores over two options for one data set and method.
+
+    Attributes
+    ----------
+    options : pair of str
+        Their headings, on the y axis and on the x axis.
+    cells : mapping
+        (first, second) to the score.
+    metric : str or None
+    low : bool
+        Whether a low score is better.
+    gid : str
+        The identifier of the best cell's star in the SVG file.
     """
-    up, across = (sorted(set(values)) for values in zip(*cells))
-    values = np.full((len(up), len(across)), np.nan)
-    for (y, x), score in cells.items():
-        values[up.index(y), across.index(x)] = score
-    y, x = np.unravel_index((np.nanargmin if low else np.nanargmax)(values), values.shape)
-    heat = Heat(
-        [f"{value:.3g}" for value in across],
-        [f"{value:.3g}" for value in up],
-        values,
-        style.plain(metric or "score"),
-        "viridis_r" if low else "viridis",
-    )
-    y_axis, x_axis = options
-    return Panel(title, x_axis, y_axis, [Curve([x], [y], _STAR, gid=gid)], heat)
+
+    title: str
+    options: tuple[str, str]
+    cells: Mapping[tuple[float, float], float]
+    metric: str | None
+    low: bool
+    gid: str = ""
+
+    @property
+    def panel(self) -> Panel:
+        """A heat map with a star on the best cell."""
+        up = sorted({y for y, _ in self.cells})
+        across = sorted({x for _, x in self.cells})
+        values = np.full((len(up), len(across)), np.nan)
+        for (y, x), score in self.cells.items():
+            values[up.index(y), across.index(x)] = score
+        best = np.nanargmin(values) if self.low else np.nanargmax(values)
+        best_y, best_x = np.unravel_index(best, values.shape)
+        names = [f"{value:.3g}" for value in across], [f"{value:.3g}" for value in up]
+        colours = "viridis_r" if self.low else "viridis"
+        heat = Heat(*names, values, style.plain(self.metric or "score"), colours)
+        y_axis, x_axis = self.options
+        return Panel(
+            self.title, x_axis, y_axis, [Curve([best_x], [best_y], _STAR, gid=self.gid)], heat
+        )
 
 
 def surface(rows, setting=None) -> Chart:
@@ -751,44 +821,56 @@ def surface(rows, setting=None) -> Chart:
             "a grid needs runs of one method and data set that vary in two options, or one whose"
             " options validation chose"
         )
-    panels = [_heat_panel(*grid) for grid in _few(grids, what="grids").values()]
+    panels = [one.panel for one in _few(grids, what="grids").values()]
     note = "The star is the best cell; a star at the edge asks for a larger grid."
     lines = in_lines(panels, min(2, len(panels)), Panel(hidden=True))
     return Chart("Score over a grid", [note], lines, 2.6)
 
 
-def _grids(rows: Sequence[Row]) -> dict[Any, tuple]:
-    """The arguments of `_heat_panel` for each data set and method whose runs vary in two numeric
-    options.
-    """
+# data set, method and metric -> its grid
+_Grids: TypeAlias = dict[tuple[str, str, str | None], Grid]
+
+
+def _grids(rows: Sequence[Row]) -> _Grids:
+    """The grid of each data set and method whose runs vary in two numeric options."""
     groups = grouped(
         ((row.dataset, columns.method(row), row.metric), (row.score, values))
         for row, values in zip(rows, columns.of(rows).requested)
     )
     grids = {}
-    for (dataset, method, metric), runs in groups.items():
-        numbers: dict[str, set] = {name: set() for name in ("gamma", "lam", *SIZES)}
-        for name, value in (item for _, values in runs for item in values.items()):
-            if _is_number(value) and name not in ("seed", "threads"):
-                numbers.setdefault(name, set()).add(value)
-        pair = [name for name, values in numbers.items() if len(values) > 1][:2]
-        scores: dict[tuple, list[float]] = {}
-        for score, values in runs:
-            place = tuple(map(values.get, pair))
-            if all(map(_is_number, place)):
-                scores.setdefault(place, []).append(score)
-        if len(pair) == 2:
-            means = {place: float(np.mean(values)) for place, values in scores.items()}
-            low, headings = less_is_better(metric), map(columns.heading, pair)
-            grids[dataset, method, metric] = f"{dataset}, {method}", headings, means, metric, low
+    for case, runs in groups.items():
+        dataset, method, metric = case
+        pair = _two_options([values for _, values in runs])
+        if pair is None:
+            continue
+        first, second = pair
+        scores = grouped(((values.get(first), values.get(second)), score) for score, values in runs)
+        means = {}
+        for (y, x), own in scores.items():
+            if _is_number(y) and _is_number(x):
+                means[y, x] = float(np.mean(own))
+        headings = columns.heading(first), columns.heading(second)
+        low = less_is_better(metric)
+        grids[case] = Grid(f"{dataset}, {method}", headings, means, metric, low)
     return grids
 
 
-def _validated(rows: Sequence[Row]) -> dict[Any, tuple]:
-    """The same for values tried by the validation of runs, if it had two options; the newest run of
-    each data set and method.
+def _two_options(runs: Sequence[Mapping[str, object]]) -> tuple[str, str] | None:
+    """The first two options in whose numbers runs vary; None if there are fewer."""
+    others = [name for run in runs for name, value in run.items() if _is_number(value)]
+    varying = []
+    for name in dict.fromkeys(("gamma", "lam", *SIZES, *others)):
+        numbers = {run[name] for run in runs if _is_number(run.get(name))}
+        if len(numbers) > 1 and name not in ("seed", "threads"):
+            varying.append(name)
+    return (varying[0], varying[1]) if len(varying) > 1 else None
+
+
+def _validated(rows: Sequence[Row]) -> _Grids:
+    """The grid that the validation of runs tried, if it had two options; the newest run of each
+    data set and method.
     """
-    grids: dict[Any, tuple] = {}
+    grids: _Grids = {}
     choices = ((row, choice) for row in rows for choice in choices_of(row))
     for row, choice in choices:
         has_numbers = all(_is_number(value) for tried in choice.tried for value in tried)
@@ -796,9 +878,10 @@ def _validated(rows: Sequence[Row]) -> dict[Any, tuple]:
             continue
         cells = {(y, x): error for y, x, error in choice.tried if math.isfinite(error)}
         if cells:
+            first, second = map(columns.heading, choice.options)
             title = f"{row.dataset}, {row.method}: validation"
-            headings = map(columns.heading, choice.options)
-            grids[row.dataset, row.method] = title, headings, cells, choice.error, True
+            grid = Grid(title, (first, second), cells, choice.error, low=True)
+            grids[row.dataset, row.method, None] = grid
     return grids
 
 
@@ -813,10 +896,10 @@ def tune(rows, setting=None) -> Chart:
         raise DataError(
             "the results file has no trials over a bandwidth; rfx tune --results FILE makes them"
         )
-    panels = [
-        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), own)
-        for (dataset, method, kernel), own in groups.items()
-    ]
+    panels = []
+    for (dataset, method, kernel), own in groups.items():
+        title = f"{dataset}: {method}, {kernel}" if kernel else f"{dataset}: {method}"
+        panels.append(_trials(title, own).panel)
     notes = ["Held-out scores; white: not tried.", style.machines([rows[-1]])]
     lines = in_lines(panels, min(3, len(panels)))
     return Chart("Search over bandwidth and lambda", notes, lines, 2.8)
@@ -826,28 +909,30 @@ def _is_trial(row: Row) -> bool:
     """Whether a row is a trial of `rfx tune` over a bandwidth, with a score."""
     if not str(row.params.get("label")).startswith("tune "):
         return False
-    scores = [score for _, score in row.params["path"] if score is not None]
-    return bool(scores) and _is_number(row.params.get("gamma"))
+    return bool(_path(row)) and _is_number(row.params.get("gamma"))
 
 
-def _trials(title: str, rows: Sequence[Row]) -> Panel:
+def _path(row: Row) -> dict[float, float]:
+    """lambda -> the score of a trial there, where it is known."""
+    return {lam: score for lam, score in row.params["path"] if score is not None}
+
+
+def _trials(title: str, rows: Sequence[Row]) -> Grid:
     """The scores of the trials of a method."""
-    last = max(row.params["round"] for row in rows)
-    rows = [row for row in rows if row.params["round"] == last]
+    rounds = grouped((row.params["round"], row) for row in rows)
+    last = rounds[max(rounds)]
     sizes = [
-        row.params.get("n_grids") or row.params.get("block_size") or row.n_features for row in rows
+        row.params.get("n_grids") or row.params.get("block_size") or row.n_features for row in last
     ]
     common = max(sizes, key=sizes.count)
-    cells = {
-        (lam, row.params["gamma"]): score
-        for row, of in zip(rows, sizes)
-        for lam, score in row.params["path"]
-        if of == common and score is not None
-    }
-    words = "gamma" + (f" (size {common})" if common else "")
+    cells: dict[tuple[float, float], float] = {}
+    for row, size in zip(last, sizes):
+        if size == common:
+            cells |= {(lam, row.params["gamma"]): score for lam, score in _path(row).items()}
+    bandwidth = f"gamma (size {common})" if common else "gamma"
     metric = rows[0].metric
     low = less_is_better(metric)
-    return _heat_panel(title, ("lambda", words), cells, metric, low, "tune-best")
+    return Grid(title, ("lambda", bandwidth), cells, metric, low, "tune-best")
 
 
 FIGURES: dict[str, Callable] = {
@@ -875,23 +960,25 @@ def importance(model: Pipeline, setting: None = None) -> Chart:
     order = np.argsort(-importances, kind="stable")[:MOST_INPUTS]
     shares, names = importances[order], np.asarray(model.input_names(), object)[order]
     places = np.arange(len(order), 0, -1)
-    stem, dots = {"color": "0.7", "linewidth": 0.9}, style.numbered(0) | {"linestyle": "none"}
-    curves = [Curve([0.0, share], [place, place], stem) for share, place in zip(shares, places)]
+    curves = [Curve([0.0, share], [place, place], _STEM) for share, place in zip(shares, places)]
+    dots = style.numbered(0) | {"linestyle": "none"}
+    curves.append(Curve(shares, places, dots, gid="importance"))
 
     def dress(axes) -> None:
         axes.set_yticks(places, names)
         axes.set_xlim(left=0.0)
 
-    notes = [
-        "The average squared gradient of the predictions by each scaled input, as a share of all:"
-        " how much predictions change with an input, not what changes them."
-    ]
+    notes = [_SHARES]
     if len(importances) > len(order):
         notes.append(f"The first {len(order)} of {len(importances)} inputs.")
-    curves.append(Curve(shares, places, dots, gid="importance"))
     panel = Panel("", "share of the metric", "", curves, dress=dress)
     return Chart("What the predictions change with", notes, [[panel]], 0.8 + 0.16 * len(order))
 
 
+_STEM: style.Look = {"color": "0.7", "linewidth": 0.9}
+_SHARES = (
+    "The average squared gradient of the predictions by each scaled input, as a share of all: how"
+    " much predictions change with an input, not what changes them."
+)
 # Figures of a model rather than of rows, by name.
 OF_MODELS = {"importance": importance}

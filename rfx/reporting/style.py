@@ -9,7 +9,7 @@ something is drawn.
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from rfx import lazy, methods
@@ -49,7 +49,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKS = "osD^vPX<>phd"
 FONT = "DejaVu Sans"
 LONGEST = 60  # maximum characters of a name in a figure
-AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
+AUTHORS: Look = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
 
 
 def look(name: str, whose: str = "ours") -> Look:
@@ -58,8 +58,10 @@ def look(name: str, whose: str = "ours") -> Look:
 
     whose: "ours" or "authors". For several names that are unknown here, see `looks`.
     """
-    plain = looks([name])[name]
-    return plain if whose == "ours" else plain | AUTHORS
+    ours = looks([name])[name]
+    if whose == "ours":
+        return ours
+    return ours | AUTHORS
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
@@ -70,29 +72,34 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     others = dict.fromkeys(sorted(set(methods.names()) - _LOOKS.keys()))
     others |= dict.fromkeys(sorted(set(names) - _LOOKS.keys() - others.keys()))
     pairs = _LOOKS | dict(zip(others, _cycle()))
-    return {
-        name: {"color": pairs[name][0], "marker": pairs[name][1], "linestyle": "-"}
-        for name in names
-    }
+    found: dict[str, Look] = {}
+    for name in names:
+        colour, mark = pairs[name]
+        found[name] = {"color": colour, "marker": mark, "linestyle": "-"}
+    return found
+
+
+def colour(look: Mapping[str, object]) -> str:
+    """The colour of a curve."""
+    return str(look["color"])
 
 
 def _cycle() -> Iterator[tuple[str, str]]:
     """Pairs of a colour and a mark that no method of rfx has. Each mark comes with every colour
     before a pair is repeated.
     """
-    pairs = ((_COLOURS[(i + i // 12) % 8], _MARKS[i % 12]) for i in itertools.count())
-    return (pair for pair in pairs if pair not in _LOOKS.values())
+    for number in itertools.count():
+        pair = _COLOURS[(number + number // 12) % 8], _MARKS[number % 12]
+        if pair not in _LOOKS.values():
+            yield pair
 
 
 def numbered(number: int) -> Look:
     """Keyword arguments of `axes.plot` for the curve with that number, for curves that are not
     methods.
     """
-    return {
-        "color": _COLOURS[number % len(_COLOURS)],
-        "marker": "osv^DPXp"[number % 8],
-        "linestyle": "-",
-    }
+    colour, mark = _COLOURS[number % 8], "osv^DPXp"[number % 8]
+    return {"color": colour, "marker": mark, "linestyle": "-"}
 
 
 def printed(name: str) -> Look:
@@ -121,16 +128,17 @@ def identifier(*words) -> str:
 def plain(text) -> str:
     """A name from rows as text for a figure, shortened if it is long."""
     text = str(text)
+    if len(text) <= LONGEST:
+        return text
     half = LONGEST // 2
-    return text if len(text) <= LONGEST else f"{text[:half]}…{text[-half:]}"
+    return f"{text[:half]}…{text[-half:]}"
 
 
 def grid(lines: int, columns: int, height: float = 2.1):
     """A figure with lines x columns panels, and the panels by line."""
     engine = lazy.layout_engine.ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06)
-    figure = lazy.figure.Figure(
-        figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout=engine
-    )
+    size = (3.1 * max(columns, 2) + 0.6, height * lines + 1.3)
+    figure = lazy.figure.Figure(figsize=size, layout=engine)
     return figure, figure.subplots(lines, columns, squeeze=False)
 
 
@@ -138,36 +146,40 @@ def log_values(axes) -> None:
     """A logarithmic y axis, labelled at 1, 2 and 5 if its range is small."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(
-        lazy.ticker.LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12)
-    )
+    labelled = (1.0, 2.0, 5.0) if high < 150 * low else (1.0,)
+    axes.yaxis.set_major_locator(_log_locator(labelled))
     plain_ticks(axes.yaxis)
+
+
+def _log_locator(labelled: Sequence[float]):
+    """Ticks at these multiples of the powers of ten."""
+    return lazy.ticker.LogLocator(subs=labelled, numticks=12)
 
 
 def plain_ticks(axis) -> None:
     """Write 0.01, 5, 1000 as they are, and 10^4 and beyond as powers. A logarithmic axis has at
     least two labelled ticks.
     """
-
-    def write(value, _):
-        exponent = math.log10(value) if value > 0 else 0
-        return (
-            f"$10^{{{exponent:.0f}}}$"
-            if exponent >= 4 and abs(exponent - round(exponent)) < 1e-9
-            else f"{value:g}"
-        )
-
-    axis.set_major_formatter(lazy.ticker.FuncFormatter(write))
+    axis.set_major_formatter(lazy.ticker.FuncFormatter(_tick))
     axis.set_minor_formatter(lazy.ticker.NullFormatter())
-    finer = (
-        lazy.ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=12),
-        lazy.ticker.LogLocator(subs=tuple(map(float, range(1, 10))), numticks=12),
-        lazy.ticker.MaxNLocator(4),
-    )
-    for locator in finer if axis.get_scale() == "log" else ():
+    if axis.get_scale() != "log":
+        return
+    digits = [float(digit) for digit in range(1, 10)]
+    finer = [_log_locator((1.0, 2.0, 5.0)), _log_locator(digits), lazy.ticker.MaxNLocator(4)]
+    for locator in finer:
         low, high = sorted(axis.get_view_interval())
-        if sum(low <= place <= high for place in axis.get_majorticklocs()) < 2:
+        n_labelled = sum(low <= place <= high for place in axis.get_majorticklocs())
+        if n_labelled < 2:
             axis.set_major_locator(locator)
+
+
+def _tick(value: float, _: int | None) -> str:
+    """The text of a tick."""
+    exponent = math.log10(value) if value > 0 else 0
+    is_power = abs(exponent - round(exponent)) < 1e-9
+    if exponent >= 4 and is_power:
+        return f"$10^{{{exponent:.0f}}}$"
+    return f"{value:g}"
 
 
 def log_places(axes, base: float = 10) -> None:
@@ -186,9 +198,12 @@ def _order(label: str, labels: Iterable[str]) -> tuple:
     """Ours above the authors' in a legend of two lines, which is filled by column; labels without a
     partner come last.
     """
+    labels = list(labels)
     ours = label.replace(", authors'", ", ours")
-    paired = {ours, ours.replace(", ours", ", authors'")} <= set(labels) and ours.endswith(", ours")
-    return (not paired, list(labels).index(ours if paired else label), label != ours)
+    authors = ours.replace(", ours", ", authors'")
+    if ours.endswith(", ours") and ours in labels and authors in labels:
+        return False, labels.index(ours), label != ours
+    return True, labels.index(label), label != ours
 
 
 def finish(figure, title: str, notes, legend: bool = True) -> None:
@@ -199,17 +214,14 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
     """
     for axes in figure.axes:
         axes.minorticks_off()
-    handles: dict[str, object] = {}
-    for axes in figure.axes if legend else ():
-        for handle, text in zip(*axes.get_legend_handles_labels()):
-            handles.setdefault(text, handle)
-    width = figure.get_figwidth()
+    handles = _handles(figure) if legend else {}
     order = sorted(handles, key=lambda label: _order(label, handles))
+    width = figure.get_figwidth()
     figure.legend(
         [handles[text] for text in order],
         order,
         loc="outside upper center",
-        ncols=max(1, -(-len(order) // 2)),
+        ncols=max(1, math.ceil(len(order) / 2)),
         frameon=False,
         title=textwrap.fill(title, int(width * 9)),
         title_fontproperties={"size": 11, "weight": "bold"},
@@ -218,11 +230,19 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
     figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
 
 
+def _handles(figure) -> dict[str, object]:
+    """The first curve with each label."""
+    handles: dict[str, object] = {}
+    for axes in figure.axes:
+        for handle, text in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(text, handle)
+    return handles
+
+
 def machines(rows, threads: bool = True) -> str:
     """The note on the machines of our runs."""
-    places = (
-        (row.cpu or "unknown processor")[:LONGEST]
-        + (f", {row.threads or 'all'} threads" if threads else "")
-        for row in rows
-    )
-    return f"Ours: {'; '.join(dict.fromkeys(places))}."
+    machines = []
+    for row in rows:
+        machine = (row.cpu or "unknown processor")[:LONGEST]
+        machines.append(f"{machine}, {row.threads or 'all'} threads" if threads else machine)
+    return f"Ours: {'; '.join(dict.fromkeys(machines))}."

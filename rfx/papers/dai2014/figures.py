@@ -12,6 +12,7 @@ from rfx.reporting.effects import Column, Frame
 from rfx.reporting.figures import Chart, Curve, Panel, level, through
 
 _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
+_DOTTED: style.Look = {"linestyle": ":", "linewidth": 1}
 _EXACT = ("gaussian", "laplacian")
 
 
@@ -56,7 +57,7 @@ def _panel(name: str, key: str, rows: Sequence[Row]) -> Panel:
         drawn.append(curve)
         paper = dai.quoted(name, row.method)
         if paper is not None:
-            dotted: style.Look = {"color": curve.look["color"], "linestyle": ":", "linewidth": 1}
+            dotted = _DOTTED | {"color": style.colour(curve.look)}
             drawn.append(level(paper, dotted))
             # the paper does not give the place on the axis: side by side, near the right end
             place = right * 0.8 * 0.6 ** len(marks)
@@ -82,7 +83,7 @@ def _curve(name: str, row: Row, line: Column) -> Curve:
         words = f"{words} {dai.criterion_words(dai.criterion_of(row))}".strip()
     label, gid = style.plain(words), style.identifier("fig1", name, row.method)
     if line.empty:
-        return level(dai.error(row), {"color": look["color"]}, label, gid)
+        return level(dai.error(row), {"color": style.colour(look)}, label, gid)
     return Curve([*line.index], [*line], look | {"markersize": 3}, label, gid)
 
 

@@ -109,7 +109,7 @@ def _swept(curve, name, quantities, exact) -> Iterator[Curve]:
     if "test" in quantities and tests:
         best = (min if curve.dataset in wu2016.REGRESSION else max)(tests, key=tests.__getitem__)
         square = {"linestyle": "", "marker": "s", "markersize": 8, "markerfacecolor": "none"}
-        look = square | {"color": style.look("test")["color"]}
+        look = square | {"color": style.colour(style.look("test"))}
         yield Curve([best], [tests[best]], look, "best test, ours")
     if "test" in quantities and exact:
         gid = style.identifier(name, curve.dataset, "exact", "authors")
@@ -252,9 +252,11 @@ def _chart(
 def _measured(points, look, label, gid) -> Curve:
     """The median speed-ups over the seeds, with their range as bars."""
     known = {one.threads: one.speedup for one in points if one.speedup}
-    around = {threads: (mean.low, mean.high) for threads, mean in known.items()}
-    values = {threads: mean.value for threads, mean in known.items()}
-    return through(values, look, label, gid, around=around, error="bars")
+    around: dict[float, tuple[float, float]] = {}
+    for threads, mean in known.items():
+        around[threads] = mean.low, mean.high
+    values = [mean.value for mean in known.values()]
+    return Curve([*known], values, look, label, gid, around, "bars")
 
 
 def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
@@ -425,7 +427,7 @@ def _excess(name, penalty, cases) -> Panel:
         for case, curve in zip(cases, curves):
             slope = case.excess.slope
             if curve.x and slope is not None:
-                end, colour = curve.points[-1], curve.look["color"]
+                end, colour = curve.points[-1], style.colour(curve.look)
                 axes.annotate(f"{slope:.2f}", end, color=colour, **shift)
         style.log_both(axes)
 

@@ -468,9 +468,11 @@ def rendered(template: str, used: list[Source], **more) -> str:
     )
     rows = [row for source in used for row in source.rows]
     present = {columns.method(row) for row in rows}
+    known = [name for name in methods.names() if name in present]
+    colours = {name: style.colour(style.look(name)) for name in known}
     versions = Counter(map(_versions_of, rows))
     return engine.get_template(template).render(
-        colours={name: style.look(name)["color"] for name in methods.names() if name in present},
+        colours=colours,
         datasets=sorted({row.dataset.partition(":")[0] for row in rows}),
         version=_version.__version__,
         dates=sorted(row.created for row in rows if row.created),

@@ -5,16 +5,19 @@ rows in memory, in a stream, and on workers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from rfx import env
 from rfx.types import Inputs
+
+# A statistic, or what a function of some rows returns.
+Value = TypeVar("Value")
 
 # ---------------------------------------------------------------------- rows here or on workers
 #
@@ -23,7 +26,9 @@ from rfx.types import Inputs
 
 
 @singledispatch
-def total(X: Inputs, function: Callable[..., Any], shared: Any, *vectors: Any) -> Any:
+def total(
+    X: Inputs, function: Callable[..., Value], shared: object, *vectors: np.ndarray | None
+) -> Value:
     """The sum over the parts of rows X of function(shared, part, *vectors); vectors have one entry
     per row.
     """
@@ -31,7 +36,7 @@ def total(X: Inputs, function: Callable[..., Any], shared: Any, *vectors: Any) -
 
 
 @singledispatch
-def statistics(X: Inputs, moments: bool, weights: Any = None) -> Statistics:
+def statistics(X: Inputs, moments: bool, weights: np.ndarray | None = None) -> Statistics:
     """The statistics of rows X (n, d) with weights (n,); moments: also means and deviations."""
     return Statistics.of(X, moments, weights)
 
@@ -62,19 +67,22 @@ def is_text(n: int, d: int, entries: int) -> bool:
     return d > WIDE and entries < FILLED * n * d
 
 
-def stacked(parts: Any) -> Any:
+def stacked(parts: Sequence[Inputs]) -> Inputs:
     """The rows of these parts, arrays or CSR, concatenated."""
-    sparse = scipy.sparse.issparse(parts[0])
-    return scipy.sparse.vstack(parts, format="csr") if sparse else np.concatenate(parts)
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
 
 
-def blocks(X: Any) -> Iterator[tuple[int, np.ndarray]]:
+def blocks(X: Inputs) -> Iterator[tuple[int, np.ndarray]]:
     """X, dense or csr, as (start, dense float64 rows) of bounded size."""
     step = max(1, _VALUES_A_BLOCK // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         block = X if X.shape[0] <= step else X[start : start + step]
-        dense = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block, np.float64)
-        yield start, dense
+        if scipy.sparse.issparse(block):
+            yield start, block.toarray()
+        else:
+            yield start, np.asarray(block, np.float64)
 
 
 @dataclass
@@ -91,15 +99,15 @@ class Statistics:
     entries: int
     low: np.ndarray
     high: np.ndarray
-    mean: Any
-    squares: Any
+    mean: np.ndarray | None
+    squares: np.ndarray | None
     weight: float
     labels: dict[float, int] | None = None
 
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: Inputs,
         moments: bool,
         weights: np.ndarray | None = None,
         y: np.ndarray | None = None,
@@ -116,52 +124,64 @@ class Statistics:
         low, high = low.astype(np.float64), high.astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             mean, squares = _moments(X, weights) if moments else (None, None)
-            made = cls(n, d, entries, low, high, mean, squares, weight)
+        labels = None
         if y is not None and y.ndim == 1:
             values, counts = np.unique(y, return_counts=True)
-            made.labels = dict(zip(values.tolist(), counts.tolist()))
-        return made._few_labels()
-
-    def _few_labels(self) -> Statistics:
-        self.labels = None if len(self.labels or ()) > MOST_LABELS else self.labels
-        return self
+            labels = _if_few(dict(zip(values.tolist(), counts.tolist())))
+        return cls(n, d, entries, low, high, mean, squares, weight, labels)
 
     def __add__(self, other: Statistics) -> Statistics:
         if not self.count or not other.count:
             return self if self.count else other
-        width, mean, squares, labels = max(self.width, other.width), None, None, None
-
-        def wide(values):
-            # columns missing from a part are zeros there
-            return np.concatenate([values, np.zeros(width - len(values))])
-
-        if self.mean is not None:
+        width = max(self.width, other.width)
+        one, other = self._widened(width), other._widened(width)
+        mean = squares = labels = None
+        if one.mean is not None:
             mean, squares = merged(
-                (self.weight, wide(self.mean), wide(self.squares)),
-                (other.weight, wide(other.mean), wide(other.squares)),
+                (one.weight, one.mean, one.squares), (other.weight, other.mean, other.squares)
             )
-        if self.labels is not None and other.labels is not None:
-            labels = dict(Counter(self.labels) + Counter(other.labels))
+        if one.labels is not None and other.labels is not None:
+            labels = _if_few(dict(Counter(one.labels) + Counter(other.labels)))
         return Statistics(
-            self.count + other.count,
+            one.count + other.count,
             width,
-            self.entries + other.entries,
-            np.minimum(wide(self.low), wide(other.low)),
-            np.maximum(wide(self.high), wide(other.high)),
+            one.entries + other.entries,
+            np.minimum(one.low, other.low),
+            np.maximum(one.high, other.high),
             mean,
             squares,
-            self.weight + other.weight,
+            one.weight + other.weight,
             labels,
-        )._few_labels()
+        )
+
+    def _widened(self, width: int) -> Statistics:
+        """The statistics for so many columns; those missing from a part are zeros there."""
+        if width == self.width:
+            return self
+
+        def wide(values):
+            return np.concatenate([values, np.zeros(width - len(values))])
+
+        mean = None if self.mean is None else wide(self.mean)
+        squares = None if self.squares is None else wide(self.squares)
+        return replace(
+            self, width=width, low=wide(self.low), high=wide(self.high), mean=mean, squares=squares
+        )
 
     def deviations(self) -> np.ndarray:
         """The standard deviations (d,); a variance within rounding error of a constant is 0."""
+        assert self.mean is not None and self.squares is not None
         noise = np.abs(self.mean) * self.weight * np.finfo(np.float64).eps
         spread = np.sqrt(self.squares / self.weight)
         return np.where(spread > noise, spread, 0.0)
 
 
-def merged(one: tuple, other: tuple) -> tuple[Any, Any]:
+def _if_few(labels: dict[float, int]) -> dict[float, int] | None:
+    """The rows of each target, None for too many targets."""
+    return None if len(labels) > MOST_LABELS else labels
+
+
+def merged(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:
     """(mean, sum of squared differences) of the rows of two parts, from (weight, mean, squares) of
     each, so that large means lose no digits (Chan, Golub and LeVeque 1983).
     """
@@ -171,22 +191,33 @@ def merged(one: tuple, other: tuple) -> tuple[Any, Any]:
     return mean + delta * (more / total), squares + (other_squares + between)
 
 
-def _moments(X: Any, weights: np.ndarray | None) -> tuple[Any, Any]:
+def _moments(X: Inputs, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Column means, and sums of squared differences."""
+    d = X.shape[1]
     if keeps_sparse(X):
-        weights = np.ones(X.shape[0]) if weights is None else weights
-        mean, X = X.T @ weights / weights.sum(), X.tocsc()
-        column = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
-        squares = np.bincount(column, weights[X.indices] * (X.data - mean[column]) ** 2, X.shape[1])
-        zeros = weights.sum() - np.bincount(column, weights[X.indices], X.shape[1])
-        return mean, squares + zeros * mean**2
-    count, mean, squares = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        return _sparse_moments(X, np.ones(X.shape[0]) if weights is None else weights)
+    count, mean, squares = 0.0, np.zeros(d), np.zeros(d)
     for start, block in blocks(X):
-        block_weights = None if weights is None else weights[start : start + len(block)]
-        rows = float(len(block)) if block_weights is None else block_weights.sum()
-        centre = block.mean(axis=0) if block_weights is None else block_weights @ block / rows
-        deviations = (block - centre) ** 2
-        spread = deviations.sum(axis=0) if block_weights is None else block_weights @ deviations
+        if weights is None:
+            rows = float(len(block))
+            centre = block.mean(axis=0)
+            spread = ((block - centre) ** 2).sum(axis=0)
+        else:
+            block_weights = weights[start : start + len(block)]
+            rows = block_weights.sum()
+            centre = block_weights @ block / rows
+            spread = block_weights @ (block - centre) ** 2
         mean, squares = merged((count, mean, squares), (rows, centre, spread))
         count += rows
     return mean, squares
+
+
+def _sparse_moments(X: Inputs, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`_moments` of a sparse matrix that is not made dense."""
+    d, weight = X.shape[1], weights.sum()
+    mean, X = X.T @ weights / weight, X.tocsc()
+    column = np.repeat(np.arange(d), np.diff(X.indptr))
+    entry_weights = weights[X.indices]
+    squares = np.bincount(column, entry_weights * (X.data - mean[column]) ** 2, d)
+    zeros = weight - np.bincount(column, entry_weights, d)
+    return mean, squares + zeros * mean**2

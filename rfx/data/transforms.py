@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -32,10 +32,15 @@ from rfx.data.tabular.labelwords import guess_task
 from rfx.errors import DataError, UsageError, warn
 from rfx.model import Array
 from rfx.parallel import add_gram, matmul
+from rfx.types import Inputs as Rows
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+# What a model file has of a transform, by name: words, numbers and arrays.
+Saved: TypeAlias = Mapping[str, Any]
+# A number for one target, or an array (k,) for k targets per row.
+PerTarget: TypeAlias = float | np.ndarray
 
 # ----------------------------------------------------------------------
 # Linear maps of the inputs that are learnt and stored in the model: metrics, and principal
@@ -65,14 +70,14 @@ class Metric:
         None if M is 0, which does not distinguish inputs.
         """
         if M.ndim == 1:
-            most = float(M.max(initial=0.0))
-            return cls(np.sqrt(np.maximum(M, 0.0) / most)) if most > 0 else None
-        values, vectors = scipy.linalg.eigh(M, check_finite=False)
-        most = float(values[-1]) if len(values) else 0.0
+            values, vectors = M, None
+        else:
+            values, vectors = scipy.linalg.eigh(M, check_finite=False)
+        most = float(values.max(initial=0.0))
         if not most > 0:
             return None
         roots = np.sqrt(np.maximum(values, 0.0) / most)
-        return cls((vectors * roots) @ vectors.T)
+        return cls(roots if vectors is None else (vectors * roots) @ vectors.T)
 
     @property
     def form(self) -> str:
@@ -89,7 +94,7 @@ class Metric:
         weights = M if M.ndim == 1 else M.diagonal()
         return np.asarray(weights / weights.sum())
 
-    def steps(self, dtype: Any) -> told.Steps:
+    def steps(self, dtype: DTypeLike) -> told.Steps:
         """The computation steps of `transform` for rows of that type."""
         A = self.map.astype(dtype)
         step = told.scaled(A, len(A)) if A.ndim == 1 else told.linear(A)
@@ -102,7 +107,7 @@ class Metric:
         A = self.map
         return M * A**2 if A.ndim == 1 else A @ M @ A.T
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Rows) -> Rows:
         """Mapped rows of X (n, d), in X's type: CSR stays CSR with a diagonal map.
 
         Raises
@@ -115,8 +120,8 @@ class Metric:
             if A.ndim == 1:
                 return X * A
             # float32 sums of a row would depend on the number of rows
-            mapped = matmul(np.ascontiguousarray(X, np.float64), A.astype(np.float64))
-            return mapped.astype(X.dtype)
+            rows = np.ascontiguousarray(X, np.float64)
+            return matmul(rows, A.astype(np.float64)).astype(X.dtype)
         if A.ndim > 1:
             raise UsageError(
                 "--metric is full, which would make sparse rows dense; use diagonal or none"
@@ -129,17 +134,20 @@ class Metric:
 # ---------------------------------------------------------------------- principal components
 
 
-def unit_rows(X):
+def unit_rows(X: Rows) -> Rows:
     """Rows of X (n, d), array or CSR, divided by their Euclidean length; rows of zeros
     stay. Float32 stays float32.
     """
     if sp.issparse(X):
-        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel())
-        return (
-            sp.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)).astype(X.dtype).dot(X).tocsr()
-        )
-    lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    return X / np.where(lengths > 0, lengths, 1.0)[:, None].astype(X.dtype)
+        squares = np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel()
+    else:
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    lengths = np.sqrt(squares)
+    divisors = np.where(lengths > 0, lengths, 1.0)
+    if sp.issparse(X):
+        factors = sp.diags_array(1.0 / divisors).astype(X.dtype)
+        return factors.dot(X).tocsr()
+    return X / divisors[:, None].astype(X.dtype)
 
 
 class PCA:
@@ -154,32 +162,33 @@ class PCA:
         self.n_components, self.centred = int(n_components), centred
         self._count = 0
 
-    def partial_fit(self, X) -> PCA:
+    def partial_fit(self, X: Rows) -> PCA:
         """Learn from the rows X (n, d), array or CSR, in addition to all earlier ones."""
         if not self._count:
-            if self.n_components > X.shape[1]:
-                raise UsageError(
-                    f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; use"
-                    " fewer components"
-                )
-            # about the first rows' mean, because moments far from the origin would lose digits
-            self._shift = (
-                np.asarray(X.mean(axis=0), np.float64).ravel()
-                if self.centred
-                else np.zeros(X.shape[1])
-            )
-            # the sum of the rows and of their outer products, about the shift
-            self._sum, self._moments = np.zeros(X.shape[1]), np.zeros((X.shape[1], X.shape[1]))
+            self._begin(X)
         for start in range(0, X.shape[0], 4096):
             part = X[start : start + 4096]
-            part = (
-                np.asarray(part.toarray() if sp.issparse(part) else part, np.float64) - self._shift
-            )
-            self._sum += part.sum(axis=0)
+            part = part.toarray() if sp.issparse(part) else part
+            shifted = np.asarray(part, np.float64) - self._shift
+            self._sum += shifted.sum(axis=0)
             # on and above the diagonal
-            add_gram(part, self._moments)
+            add_gram(shifted, self._moments)
         self._count += X.shape[0]
         return self
+
+    def _begin(self, X: Rows) -> None:
+        """Begin the sums with the first rows."""
+        d = X.shape[1]
+        if self.n_components > d:
+            raise UsageError(
+                f"--pca is {self.n_components}, but the rows have {d} inputs; use fewer components"
+            )
+        self._shift = np.zeros(d)
+        if self.centred:
+            # about the first rows' mean, because moments far from the origin would lose digits
+            self._shift = np.asarray(X.mean(axis=0), np.float64).ravel()
+        # the sum of the rows and of their outer products, about the shift
+        self._sum, self._moments = np.zeros(d), np.zeros((d, d))
 
     def finish(self) -> PCA:
         """Components of all rows so far: those of largest variance, with the sign fixed by the
@@ -191,26 +200,31 @@ class PCA:
             covariance -= np.outer(mean, mean)
         _, vectors = np.linalg.eigh(covariance, UPLO="U")
         components = vectors[:, ::-1][:, : self.n_components]
-        largest = components[np.abs(components).argmax(axis=0), np.arange(components.shape[1])]
-        self.components = np.ascontiguousarray(components * np.where(largest < 0, -1.0, 1.0))
+        places = np.abs(components).argmax(axis=0)
+        largest = components[places, np.arange(components.shape[1])]
+        signs = np.where(largest < 0, -1.0, 1.0)
+        self.components = np.ascontiguousarray(components * signs)
         self.mean = self._shift + mean if self.centred else np.zeros(len(mean))
         return self
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Rows) -> np.ndarray:
         """(n, n_components) in the dtype of X (n, d), array or CSR."""
         components = self.components.astype(X.dtype)
-        return np.asarray(X @ components) - (self.mean @ self.components).astype(X.dtype)
+        shift = (self.mean @ self.components).astype(X.dtype)
+        return np.asarray(X @ components) - shift
 
-    def steps(self, dtype) -> told.Steps:
+    def steps(self, dtype: DTypeLike) -> told.Steps:
         """The computation steps of `transform` for dense rows of that type."""
-        offset = -(self.mean @ self.components).astype(dtype)
-        return told.linear(self.components.astype(dtype), offset), *told.rounded(dtype)
+        shift = (self.mean @ self.components).astype(dtype)
+        step = told.linear(self.components.astype(dtype), -shift)
+        return step, *told.rounded(dtype)
 
     @classmethod
-    def from_dict(cls, saved) -> PCA:
+    def from_dict(cls, saved: Saved) -> PCA:
         """From {"centred": bool, "mean": (d,), "components": (d, n_components)}."""
-        made = cls(saved["components"].shape[1], bool(saved["centred"]))
-        made.mean, made.components = saved["mean"], saved["components"]
+        components = saved["components"]
+        made = cls(components.shape[1], bool(saved["centred"]))
+        made.mean, made.components = saved["mean"], components
         return made
 
 
@@ -295,12 +309,14 @@ class Sorted:
             least = max(self.weights.min(), 1e-12 * self.weights.max())
             counts = self.weights / least
             ends = np.cumsum(counts)
-            places = np.stack([ends - counts, ends - 1.0], axis=1).ravel()
-            places, values = np.maximum.accumulate(places), np.repeat(values, 2)
+            limits = np.stack([ends - counts, ends - 1.0], axis=1)
+            places = np.maximum.accumulate(limits.ravel())
+            values = np.repeat(values, 2)
         wanted = shares * places[-1]
         # a rank within rounding error of a row hits it, which matters for ties
         whole = np.rint(wanted)
-        wanted = np.where(np.abs(wanted - whole) < 1e-9 * (1 + whole), whole, wanted)
+        is_whole = np.abs(wanted - whole) < 1e-9 * (1 + whole)
+        wanted = np.where(is_whole, whole, wanted)
         at_ranks = np.interp(wanted, places, values)
         # rounding must not make one exceed the next
         return np.maximum.accumulate(np.minimum(at_ranks, values[-1]))
@@ -309,10 +325,12 @@ class Sorted:
         """Mean and standard deviation of numbers (n,), one for each of the values."""
         if self.weights is None:
             mean = y.mean()
-            return float(mean), float(np.sqrt(((y - mean) ** 2).mean()))
-        share = self.weights / self.weights.sum()
-        mean = (share * y).sum()
-        return float(mean), float(np.sqrt((share * (y - mean) ** 2).sum()))
+            variance = ((y - mean) ** 2).mean()
+        else:
+            share = self.weights / self.weights.sum()
+            mean = (share * y).sum()
+            variance = (share * (y - mean) ** 2).sum()
+        return float(mean), float(np.sqrt(variance))
 
     def middle(self) -> tuple[float, float]:
         """The median, and the interquartile range in standard deviations of a normal distribution.
@@ -325,8 +343,13 @@ class Sorted:
         unit = (high - low) / _QUARTILES
         if unit == 0:
             # relative to the farthest value, whose square may overflow
-            unit = farthest * self.moments((self.values - centre) / farthest)[1]
+            _, deviation = self.moments((self.values - centre) / farthest)
+            unit = farthest * deviation
         return float(centre), float(max(unit, farthest / _FARTHEST))
+
+
+# What a column adds to each array of a transform: a number, or an array.
+Entries: TypeAlias = tuple[float | np.ndarray, ...]
 
 
 class ColumnTransform(ABC):
@@ -342,7 +365,7 @@ class ColumnTransform(ABC):
 
     @classmethod
     def learn(
-        cls, X: Any, weights: np.ndarray | None = None
+        cls, X: Rows, weights: np.ndarray | None = None
     ) -> tuple[ColumnTransform, np.ndarray, np.ndarray]:
         """Learn from rows X (n, d), dense or CSR, and their weights (n,) or None.
 
@@ -368,7 +391,7 @@ class ColumnTransform(ABC):
 
     @classmethod
     @abstractmethod
-    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+    def _of(cls, column: Sorted) -> tuple[Entries, float, float]:
         """(the column's entries of the arrays, its shift, its scale)."""
 
     @abstractmethod
@@ -380,17 +403,18 @@ class ColumnTransform(ABC):
         """The computation steps of a call."""
 
     @classmethod
-    def of_arrays(cls, saved: Mapping[str, Any]) -> ColumnTransform:
+    def of_arrays(cls, saved: Saved) -> ColumnTransform:
         """Create from the arrays of `forms`; KeyError if one is missing."""
         return cls(**{name: np.asarray(saved[name], np.float64) for name in cls.forms})
 
 
-def _columns(X: Any) -> Iterator[np.ndarray]:
+def _columns(X: Rows) -> Iterator[np.ndarray]:
     """The columns of X (n, d), dense or CSR, one by one in float64."""
-    if sp.issparse(X):
-        X = X.tocsc()
-        return (np.asarray(X[:, [j]].toarray(), np.float64).ravel() for j in range(X.shape[1]))
-    return (np.asarray(X[:, j], np.float64) for j in range(X.shape[1]))
+    is_sparse = sp.issparse(X)
+    X = X.tocsc() if is_sparse else X
+    for j in range(X.shape[1]):
+        column = X[:, [j]].toarray().ravel() if is_sparse else X[:, j]
+        yield np.asarray(column, np.float64)
 
 
 @dataclass(frozen=True)
@@ -409,24 +433,26 @@ class Power(ColumnTransform):
     forms: ClassVar = {name: Array("f", "inputs") for name in ("centre", "unit", "lam")}
 
     @classmethod
-    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+    def _of(cls, column: Sorted) -> tuple[Entries, float, float]:
         if column.constant:
             return (column.values[0], 1.0, 1.0), 0.0, 0.0
         centre, unit = column.middle()
         z = (column.values - centre) / unit
         lam = 1.0 if column.two_valued else _likeliest(column, z)
-        mean, deviation = column.moments(_yeo_johnson(np.log1p(np.abs(z)), z < 0, lam))
+        powers = _yeo_johnson(np.log1p(np.abs(z)), z < 0, lam)
+        mean, deviation = column.moments(powers)
         return (centre, unit, lam), mean, 1.0 / deviation
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         z = (X - self.centre) / self.unit
-        return _yeo_johnson(np.log1p(np.abs(z)), z < 0, self.lam)
+        size = np.log1p(np.abs(z))
+        return _yeo_johnson(size, z < 0, self.lam)
 
     def steps(self) -> told.Steps:
         return told.Scale(self.centre, 1 / self.unit), told.YeoJohnson(self.lam)
 
 
-def _yeo_johnson(size: np.ndarray, below: np.ndarray, lam: Any) -> np.ndarray:
+def _yeo_johnson(size: np.ndarray, below: np.ndarray, lam: float | np.ndarray) -> np.ndarray:
     """Yeo-Johnson of numbers z from log(1 + |z|) and whether they are below 0."""
     power = np.where(below, 2.0 - lam, lam)
     powers = np.divide(np.expm1(power * size), power, out=size.copy(), where=power != 0)
@@ -464,7 +490,7 @@ class Robust(ColumnTransform):
     forms: ClassVar = {name: Array("f", "inputs") for name in ("centre", "unit")}
 
     @classmethod
-    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+    def _of(cls, column: Sorted) -> tuple[Entries, float, float]:
         if column.constant:
             return (column.values[0], 1.0), 0.0, 0.0
         return column.middle(), 0.0, 1.0
@@ -492,14 +518,15 @@ class Quantile(ColumnTransform):
     forms: ClassVar = {"quantiles": Array("f", "inputs quantiles")}
 
     @classmethod
-    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+    def _of(cls, column: Sorted) -> tuple[Entries, float, float]:
         shares = np.linspace(0.0, 1.0, min(QUANTILES, len(column.values)))
         quantiles = column.quantiles(shares)
         if column.constant:
             return (quantiles,), 0.0, 0.0
         if not column.two_valued:
             return (quantiles,), 0.0, 1.0
-        mean, deviation = column.moments(_normal(column.values, quantiles))
+        normal = _normal(column.values, quantiles)
+        mean, deviation = column.moments(normal)
         return (quantiles,), mean, 1.0 / deviation
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -510,8 +537,9 @@ class Quantile(ColumnTransform):
 
     def steps(self) -> told.Steps:
         ranks = told.Interpolate.of([_ranks(quantiles) for quantiles in self.quantiles])
-        edges = (np.full(len(self.quantiles), edge) for edge in (EDGE, 1.0 - EDGE))
-        return ranks, told.Clip(*edges), told.Function("normal_quantile")
+        n_columns = len(self.quantiles)
+        clip = told.Clip(np.full(n_columns, EDGE), np.full(n_columns, 1.0 - EDGE))
+        return ranks, clip, told.Function("normal_quantile")
 
 
 def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
@@ -523,9 +551,11 @@ def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     below = np.searchsorted(quantiles, x, "right") - 1
     high, low = np.minimum(above, last), np.maximum(below, 0)
     gap = quantiles[high] - quantiles[low]
-    part = np.divide(x - quantiles[low], gap, out=np.full(x.shape, 0.5), where=gap > 0)
+    part = np.full(x.shape, 0.5)
+    np.divide(x - quantiles[low], gap, out=part, where=gap > 0)
     rank = (low + part * (high - low)) / max(last, 1)
-    rank = np.where(x <= quantiles[0], 0.0, np.where(x >= quantiles[-1], 1.0, rank))
+    rank = np.where(x >= quantiles[-1], 1.0, rank)
+    rank = np.where(x <= quantiles[0], 0.0, rank)
     return ndtri(np.clip(rank, EDGE, 1.0 - EDGE))
 
 
@@ -575,12 +605,6 @@ TARGET_KINDS = {
 LOG = "log"
 TARGET_TRANSFORMS = {
     "none": "unchanged",
-    LOG: "their logarithm, for positive targets",
-    "auto": "the one with the smaller leave-one-out error of the targets themselves",
-}
-LOG = "log"
-TARGET_TRANSFORMS = {
-    "none": "unchanged",
     LOG: "the logarithm of positive targets",
     "auto": "the one with the smaller leave-one-out error of the targets themselves",
 }
@@ -590,32 +614,32 @@ _EXPONENT = 50
 
 def as_floats(y: Any) -> Any:
     """Numbers in float64: an array, but data on workers stays there."""
-    return (
-        np.asarray(y, np.float64)
-        if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__")
-        else y.astype(np.float64)
-    )
+    if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__"):
+        return np.asarray(y, np.float64)
+    return y.astype(np.float64)
 
 
-def _reciprocal(spread):
+def _reciprocal(spread: np.ndarray) -> np.ndarray:
     """1 / spread, and 0 for a constant column (or one with a spread too small to divide by)."""
     usable = spread > np.finfo(np.float64).tiny
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=usable)
 
 
-def _check_values(X, out):
+def _check_values(X: Rows, out: Rows) -> None:
     """Raise an error if a scaled value `out` (dense, or CSR like X) of the rows X is not finite."""
-    if np.isfinite(out.data if sp.issparse(out) else out).all():
+    finite = np.isfinite(out.data if sp.issparse(out) else out)
+    if finite.all():
         return
     if sp.issparse(out):
-        out = out.tocoo()
-        place = np.flatnonzero(~np.isfinite(out.data))[0]
-        row, column = out.row[place], out.col[place]
+        entries = out.tocoo()
+        place = np.argmin(finite)
+        row, column = entries.row[place], entries.col[place]
     else:
-        row, column = np.argwhere(~np.isfinite(out))[0]
+        row, column = np.argwhere(~finite)[0]
+    value = float(X[row, column])
     raise DataError(
-        f"the value of row {row + 1}, column {column + 1} is {float(X[row, column]):g}, which is"
-        f" not finite in {out.dtype} after scaling; correct it, or use another --scaling or --dtype"
+        f"the value of row {row + 1}, column {column + 1} is {value:g}, which is not finite in"
+        f" {out.dtype} after scaling; correct it, or use another --scaling or --dtype"
     )
 
 
@@ -652,7 +676,7 @@ class Scaler:
 
     @classmethod
     def fit(
-        cls, X: Any, kind: str = "none", weights: np.ndarray | None = None, seed: int = 0
+        cls, X: Rows, kind: str = "none", weights: np.ndarray | None = None, seed: int = 0
     ) -> Scaler:
         """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) affect
         `standard` and column transforms. seed: of the rows for these.
@@ -674,7 +698,8 @@ class Scaler:
                 " become nonzero; use standard, minmax01 or none"
             )
         if weights is not None and not np.all(weights > 0):
-            X, weights = X[np.flatnonzero(weights)], weights[weights > 0]
+            X = X[np.flatnonzero(weights)]
+            weights = weights[weights > 0]
         chosen = sampled(X.shape[0], d, seed)
         chosen_weights = None if weights is None else weights[chosen]
         learnt, shift, scale = TRANSFORMS[kind].learn(X[chosen], chosen_weights)
@@ -693,31 +718,37 @@ class Scaler:
         with np.errstate(over="ignore"):  # refused below
             low, spread = rows.low, rows.high - rows.low
         if kind == "standard":
+            assert rows.mean is not None
             low, spread = rows.mean, rows.deviations()
         bad = np.flatnonzero(~np.isfinite(low + spread))
         if len(bad):
             raise cannot_scale(bad[0])
-        unit = _reciprocal(spread)
         if is_text(rows.count, rows.width, rows.entries):
-            if kind != "minmax01" or (low[unit > 0] != 0).any():
-                what = "standard deviation" if kind == "standard" else "largest magnitude"
-                warn(
-                    f"the rows are sparse, with {len(low):,} columns: each is divided by its"
-                    f" {what} but not shifted, so that zeros stay zeros, unlike {kind} on dense"
-                    " rows; --scaling none leaves them unchanged"
-                )
-            size = (
-                spread
-                if kind == "standard"
-                else np.where(unit > 0, np.maximum(np.abs(low), np.abs(low + spread)), 0.0)
-            )
-            return cls(kind, np.zeros(len(low)), _reciprocal(size))
+            return cls._unshifted(kind, low, spread)
+        unit = _reciprocal(spread)
         if kind == "minmax11":
             return cls(kind, low + spread / 2, 2 * unit)
         return cls(kind, low, unit)
 
+    @classmethod
+    def _unshifted(cls, kind: str, low: np.ndarray, spread: np.ndarray) -> Scaler:
+        """`of_statistics` for wide and sparse rows, whose zeros stay zeros."""
+        varies = _reciprocal(spread) > 0
+        if kind != "minmax01" or (low[varies] != 0).any():
+            what = "standard deviation" if kind == "standard" else "largest magnitude"
+            warn(
+                f"the rows are sparse, with {len(low):,} columns: each is divided by its"
+                f" {what} but not shifted, so that zeros stay zeros, unlike {kind} on dense"
+                " rows; --scaling none leaves them unchanged"
+            )
+        size = spread
+        if kind != "standard":
+            largest = np.maximum(np.abs(low), np.abs(low + spread))
+            size = np.where(varies, largest, 0.0)
+        return cls(kind, np.zeros(len(low)), _reciprocal(size))
+
     @singledispatchmethod
-    def transform(self, X: Any, dtype: DTypeLike = np.float64) -> Any:
+    def transform(self, X: Rows, dtype: DTypeLike = np.float64) -> Rows:
         """Scaled copy of X (n, n_inputs): dense, or CSR if X is sparse and nothing is shifted
         (`none`, or wide rows).
 
@@ -729,9 +760,11 @@ class Scaler:
         with np.errstate(over="ignore", invalid="ignore"):
             out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
         _check_values(X, out)
-        if self.metric is not None and self.metric.form == "full" and X.shape[1] <= WIDE:
-            out = out.toarray() if sp.issparse(out) else out
-        return out if self.metric is None else self.metric.transform(out)
+        if self.metric is None:
+            return out
+        if self.metric.form == "full" and X.shape[1] <= WIDE and sp.issparse(out):
+            out = out.toarray()
+        return self.metric.transform(out)
 
     def steps(self, dtype: DTypeLike) -> told.Steps:
         """The computation steps of `transform` for dense rows."""
@@ -752,10 +785,8 @@ class Scaler:
             if self.columns is not None:
                 # nan if a value is not finite, because a transform may map infinity to a number
                 block = np.where(np.isfinite(block), self.columns(block), np.nan)
-            scaled = np.subtract(block, self.shift)
-            np.multiply(
-                scaled, self.scale, out=out[start : start + len(block)], casting="same_kind"
-            )
+            shifted, stop = np.subtract(block, self.shift), start + len(block)
+            np.multiply(shifted, self.scale, out=out[start:stop], casting="same_kind")
         return out
 
     def _fitted_width(self, X):
@@ -773,19 +804,20 @@ class Scaler:
         """{"kind": str, "metric": str, "shift": array, "scale": array} and the arrays of the column
         transform and the metric, for the model file.
         """
-        learnt, form = self.columns, "none"
-        more = {} if learnt is None else {name: getattr(learnt, name) for name in learnt.forms}
+        form = "none" if self.metric is None else self.metric.form
+        saved = {"kind": self.kind, "metric": form, "shift": self.shift, "scale": self.scale}
+        if self.columns is not None:
+            saved |= vars(self.columns)
         if self.metric is not None:
-            form = self.metric.form
-            more[f"metric_{form}"] = self.metric.map
-        arrays = {"kind": self.kind, "metric": form, "shift": self.shift, "scale": self.scale}
-        return arrays | more
+            saved[f"metric_{form}"] = self.metric.map
+        return saved
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
+    def from_dict(cls, saved: Saved) -> Scaler:
         """The scaling from the result of to_dict; KeyError if an array is missing."""
         kind, form = str(saved["kind"]), saved.get("metric", "none")
-        shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
+        shift = np.asarray(saved["shift"], np.float64)
+        scale = np.asarray(saved["scale"], np.float64)
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
         if form == "none":
             return cls(kind, shift, scale, learnt)
@@ -806,7 +838,7 @@ ARRAYS = {
 }
 
 
-def plain(value):
+def plain(value: PerTarget) -> PerTarget:
     """A float, or an array (k,) unchanged: one number for one target, one for each of several."""
     return np.asarray(value, np.float64) if np.ndim(value) else float(value)
 
@@ -823,8 +855,8 @@ class TargetScaler:
     """
 
     kind: str = "none"
-    shift: float | np.ndarray = 0.0
-    scale: float | np.ndarray = 1.0
+    shift: PerTarget = 0.0
+    scale: PerTarget = 1.0
 
     @classmethod
     def fit(
@@ -835,31 +867,34 @@ class TargetScaler:
         """
         mean = np.average(y, axis=0, weights=weights)
         low, high = np.min(y, axis=0), np.max(y, axis=0)
-        deviation: Any = 1.0
+        deviation: PerTarget = 1.0
         if kind == "standard":
             # targets near 1e200 have no finite squares
-            range_ = np.where(high > low, high - low, 1.0)
-            squares = np.square((y - mean) / range_)
-            deviation = range_ * np.sqrt(np.average(squares, axis=0, weights=weights))
+            spread = np.where(high > low, high - low, 1.0)
+            squares = np.square((y - mean) / spread)
+            variance = np.average(squares, axis=0, weights=weights)
+            deviation = spread * np.sqrt(variance)
         return cls.of(kind, low, high, mean, deviation)
 
     @classmethod
-    def of(cls, kind: str, low: Any, high: Any, mean: Any, deviation: Any) -> TargetScaler:
-        """`fit` from the smallest target, the largest, the mean, and the standard deviation:
-        numbers, or arrays (k,).
-        """
+    def of(
+        cls, kind: str, low: PerTarget, high: PerTarget, mean: PerTarget, deviation: PerTarget
+    ) -> TargetScaler:
+        """`fit` from the smallest target, the largest, the mean, and the standard deviation."""
         if kind == "none":
             return cls()
         if kind == "standard":
-            return cls(kind, plain(mean), plain(np.where(high > low, deviation, 1.0)))
-        if kind == "mean":
-            exponent = np.frexp(np.maximum(high - mean, mean - low))[1]
+            shift, scale = mean, np.where(high > low, deviation, 1.0)
+        elif kind == "mean":
+            _, exponent = np.frexp(np.maximum(high - mean, mean - low))
             far = np.abs(exponent) > _EXPONENT
-            return cls(kind, plain(mean), plain(np.ldexp(1.0, np.where(far, exponent, 0))))
-        return cls(kind, plain(low), plain(np.where(high > low, high - low, 1.0)))
+            shift, scale = mean, np.ldexp(1.0, np.where(far, exponent, 0))
+        else:
+            shift, scale = low, np.where(high > low, high - low, 1.0)
+        return cls(kind, plain(shift), plain(scale))
 
     @property
-    def unit(self) -> float | np.ndarray:
+    def unit(self) -> PerTarget:
         """The unit of the RMSE: the range for `minmax01`, the standard deviation for `standard`,
         otherwise that of the targets.
         """
@@ -879,11 +914,8 @@ class TargetScaler:
 
     def inverse(self, y: np.ndarray) -> np.ndarray:
         """Convert back to the original units."""
-        return (
-            np.asarray(y, np.float64)
-            if self.kind == "none"
-            else np.asarray(y, np.float64) * self.scale + self.shift
-        )
+        y = np.asarray(y, np.float64)
+        return y if self.kind == "none" else y * self.scale + self.shift
 
     def even(self, y: np.ndarray) -> np.ndarray:
         """Targets on the scale whose errors are the most even: their own."""
@@ -902,7 +934,8 @@ class TargetScaler:
         if self.kind == "none":
             return ()
         scale = np.broadcast_to(np.asarray(self.scale, np.float64), (n_targets,))
-        return (told.linear(np.diag(scale), self.shift),)
+        step = told.linear(np.diag(scale), self.shift)
+        return (step,)
 
     def to_dict(self) -> dict:
         return {
@@ -912,7 +945,7 @@ class TargetScaler:
         }
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any], n_outputs: int) -> TargetScaler:
+    def from_dict(cls, saved: Saved, n_outputs: int) -> TargetScaler:
         """The scaling from the result of to_dict, for that many targets per row; DataError if it is
         for another number.
         """
@@ -949,7 +982,7 @@ class LogTargetScaler(TargetScaler):
         return super().fit(np.log(y), kind, weights)
 
     @property
-    def unit(self) -> float | np.ndarray:
+    def unit(self) -> PerTarget:
         return 1.0
 
     def in_units(self, differences: np.ndarray) -> np.ndarray:
@@ -969,7 +1002,8 @@ class LogTargetScaler(TargetScaler):
         out and their targets (n,).
         """
         median = np.exp(super().inverse(decision))
-        return replace(self, factor=float(np.sum(median * y) / np.sum(median**2)))
+        factor = np.sum(median * y) / np.sum(median**2)
+        return replace(self, factor=float(factor))
 
     def even(self, y: np.ndarray) -> np.ndarray:
         return np.log(y)
@@ -1006,11 +1040,12 @@ class Inputs:
     unit: bool = False
     pca: PCA | None = None
 
-    def transform(self, X: Any, dtype: DTypeLike = np.float32) -> Any:
+    def transform(self, X: Rows, dtype: DTypeLike = np.float32) -> Rows:
         """Rows X (n, d), array or CSR, in dtype: CSR if nothing makes them dense, else an array."""
-        return self.after_scaling(self.scaler.transform(X, dtype=dtype))
+        scaled = self.scaler.transform(X, dtype=dtype)
+        return self.after_scaling(scaled)
 
-    def after_scaling(self, X: Any) -> Any:
+    def after_scaling(self, X: Rows) -> Rows:
         """The remaining steps, for scaled rows."""
         X = unit_rows(X) if self.unit else X
         return X if self.pca is None else self.pca.transform(X)
@@ -1031,7 +1066,7 @@ class Survey:
 
     def __init__(
         self,
-        chunks: Callable[[], Iterator[tuple[Any, np.ndarray]]],
+        chunks: Callable[[], Iterator[tuple[Rows, np.ndarray]]],
         *,
         scaling: str = "none",
         unit: bool = False,
@@ -1049,9 +1084,9 @@ class Survey:
         independently of the chunks, or from all rows if there are fewer.
         """
         # of the targets: the smallest, the largest, and the sum
-        self._y: tuple[Any, Any, Any] = np.inf, -np.inf, 0.0
+        self._y: tuple[PerTarget, PerTarget, PerTarget] = np.inf, -np.inf, 0.0
         seen: Statistics | None = None
-        kept: tuple[Any, np.ndarray, np.ndarray] | None = None
+        kept: tuple[Rows, np.ndarray, np.ndarray] | None = None
         most = max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
         keys, at = np.zeros(0), 0
         learner = PCA(pca, centred) if pca else None
@@ -1060,7 +1095,8 @@ class Survey:
             seen = part if seen is None else seen + part
             self._add_targets(y)
             part_keys = uniforms(seed, _DRAW, at, seen.count, 1)[:, 0]
-            kept, keys = _smallest(kept, keys, (X, y, np.arange(at, seen.count)), part_keys, most)
+            new = X, y, np.arange(at, seen.count)
+            kept, keys = _smallest(kept, keys, new, part_keys, most)
             at = seen.count
             if learner and scaling == "none":
                 plain = Inputs(Scaler.of_statistics("none", part), unit)
@@ -1070,20 +1106,21 @@ class Survey:
             raise DataError(f"{what} no rows to learn from")
         self.n_rows, self.n_inputs = seen.count, seen.width
         self.labels = None if seen.labels is None else np.array(sorted(seen.labels))
-        self.n_targets = kept[1].shape[1] if kept[1].ndim == 2 else 1
-        self.inputs = Inputs(_scaler_of_sample(scaling, kept[0], seen), unit)
+        X_sample, y_sample, index = kept
+        self.n_targets = y_sample.shape[1] if y_sample.ndim == 2 else 1
+        self.inputs = Inputs(_scaler_of_sample(scaling, X_sample, seen), unit)
         if learner:
             if scaling != "none":
                 for X, _ in _cut(chunks()):
                     learner.partial_fit(self.inputs.transform(X, dtype))
             self.inputs.pca = learner.finish()
-        # an array or CSR
-        self.X: Any = self.inputs.transform(kept[0][:sample], dtype)
-        self.y, self.index = kept[1][:sample], kept[2][:sample]
+        self.X = self.inputs.transform(X_sample[:sample], dtype)
+        self.y, self.index = y_sample[:sample], index[:sample]
 
     def _add_targets(self, y: np.ndarray) -> None:
         low, high, total = self._y
-        low, high = np.minimum(low, y.min(axis=0)), np.maximum(high, y.max(axis=0))
+        low = np.minimum(low, y.min(axis=0))
+        high = np.maximum(high, y.max(axis=0))
         self._y = low, high, total + y.sum(axis=0)
 
     def guess_task(self) -> str:
@@ -1099,7 +1136,7 @@ class Survey:
         return TargetScaler.of(kind, low, high, total / self.n_rows, deviation)
 
 
-def _scaler_of_sample(scaling: str, X: Any, seen: Statistics) -> Scaler:
+def _scaler_of_sample(scaling: str, X: Rows, seen: Statistics) -> Scaler:
     """The scaler of all rows, or of the sample X if it has column transforms."""
     if scaling in TRANSFORMS:
         return Scaler.fit(X[:TRANSFORMED], scaling)

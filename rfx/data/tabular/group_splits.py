@@ -74,8 +74,11 @@ class SplitConstraint:
         there are enough.
         """
         least = number + 1 if self.by == "time" else max(number, 2)
-        there = "there is 1" if self.count == 1 else f"there are {self.count}"
-        return f"needs {least} {self.what} at least, but {there}" if self.count < least else ""
+        count = self.count
+        if count >= least:
+            return ""
+        there = "there is 1" if count == 1 else f"there are {count}"
+        return f"needs {least} {self.what} at least, but {there}"
 
     def held_out(self, share: float, seed: int, y: np.ndarray | None = None) -> Part:
         """(kept, held out): whole groups with about this fraction of the rows, drawn by the seed,
@@ -85,7 +88,8 @@ class SplitConstraint:
         """
         if self.by == "time":
             count = len(self)
-            part = self._blocks([count - max(1, int(share * count + 1e-9))])
+            last = max(1, int(share * count + 1e-9))
+            part = self._blocks([count - last])
         else:
             part = self._shared_out([1 - share, share], seed, y)
         return np.flatnonzero(part == 0), np.flatnonzero(part == 1)
@@ -94,14 +98,16 @@ class SplitConstraint:
         """(kept, held out) of so many folds: each holds out different groups; or so many growing
         windows, the longest first, each followed by the rows that it holds out.
         """
+        parts = []
         if self.by == "time":
             block = self.numbered(number + 1, seed)
-            return [
-                (np.flatnonzero(block < k), np.flatnonzero(block == k))
-                for k in range(number, 0, -1)
-            ]
-        part = self.numbered(number, seed, y)
-        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(number)]
+            for k in range(number, 0, -1):
+                parts.append((np.flatnonzero(block < k), np.flatnonzero(block == k)))
+            return parts
+        fold = self.numbered(number, seed, y)
+        for k in range(number):
+            parts.append((np.flatnonzero(fold != k), np.flatnonzero(fold == k)))
+        return parts
 
     def up_to(self, number: int, seed: int) -> list[Part]:
         """`parts` of that number, or as many as possible, of about 1 / number of the rows."""
@@ -113,8 +119,10 @@ class SplitConstraint:
         """
         if self.by != "time":
             return self._shared_out([1 / number] * number, seed, y, largest_first=True)
-        size = len(self) // number
-        return self._blocks([len(self) - size * k for k in range(number - 1, 0, -1)])
+        count = len(self)
+        size = count // number
+        edges = [count - size * k for k in range(number - 1, 0, -1)]
+        return self._blocks(edges)
 
     def _blocks(self, edges: list[int]) -> np.ndarray:
         """(n,) the time block of each row; edges: rows before each block except the first, moved to
@@ -126,7 +134,8 @@ class SplitConstraint:
         for place, edge in enumerate(edges):
             lowest = cuts[-1] + 1 if cuts else 0
             highest = len(before) - (len(edges) - place)
-            cuts.append(min(max(int(np.argmin(np.abs(before - edge))), lowest), highest))
+            nearest = int(np.argmin(np.abs(before - edge)))
+            cuts.append(min(max(nearest, lowest), highest))
         return np.searchsorted(times[1:][cuts], self.values, side="right")
 
     def _shared_out(
@@ -142,26 +151,32 @@ class SplitConstraint:
         the least.
         """
         names, group = np.unique(self.values, return_inverse=True)
-        labels, label = np.unique(np.zeros(len(self)) if y is None else y, return_inverse=True)
+        y = np.zeros(len(self)) if y is None else y
+        labels, label = np.unique(y, return_inverse=True)
         counts = np.zeros((len(names), len(labels)))
         np.add.at(counts, (group, label), 1.0)
         rows = counts.sum(axis=1)
+        # the fractions of all rows, and of those of each label, in each group
         sizes = np.column_stack([rows / rows.sum(), counts / counts.sum(axis=0)])
-        rng, of = np.random.default_rng(seed), np.array(shares)
+        rng = np.random.default_rng(seed)
         order = rng.permutation(len(names))
         if largest_first:
             order = order[np.argsort(-rows[order], kind="stable")]
-        part = rng.choice(len(of), len(names), p=of / of.sum())
-        full, empty = np.zeros((len(of), sizes.shape[1])), np.ones(len(of), bool)
+        wanted, n_folds = np.array(shares), len(shares)
+        fold = rng.choice(n_folds, len(names), p=wanted / wanted.sum())
+        full = np.zeros((n_folds, sizes.shape[1]))
+        empty = np.ones(n_folds, bool)
         weighed = order[:WEIGHED]
         for place, number in enumerate(weighed):
-            cost = (2 * full + sizes[number]) @ sizes[number] / of
+            size = sizes[number]
+            cost = (2 * full + size) @ size / wanted
             if len(weighed) - place == np.count_nonzero(empty):
                 cost[~empty] = np.inf  # no fold stays empty
             chosen = int(np.argmin(cost))
-            part[number], empty[chosen] = chosen, False
-            full[chosen] += sizes[number]
-        return part[group]
+            fold[number] = chosen
+            empty[chosen] = False
+            full[chosen] += size
+        return fold[group]
 
 
 def kept_apart(table: Table, reading: Reading) -> SplitConstraint | None:
@@ -181,26 +196,28 @@ def kept_apart(table: Table, reading: Reading) -> SplitConstraint | None:
     position = table.find(column_name, f"--{by}")
     column, gaps = table.columns[position], table.gaps(position)
     if gaps.any():
+        place = table.place(int(np.argmax(gaps)))
         raise DataError(
-            f"{table.place(int(np.argmax(gaps)))}: {table.title(position)} has no value; --{by}"
-            " needs a value in each row"
+            f"{place}: {table.title(position)} has no value; --{by} needs a value in each row"
         )
     if by == "time":
-        return SplitConstraint(by, _times(table, position) if isinstance(column, Words) else column)
-    return SplitConstraint(
-        by, column.codes if isinstance(column, Words) else np.unique(column, return_inverse=True)[1]
-    )
+        times = _times(table, position, column) if isinstance(column, Words) else column
+        return SplitConstraint(by, times)
+    if isinstance(column, Words):
+        return SplitConstraint(by, column.codes)
+    _, groups = np.unique(column, return_inverse=True)
+    return SplitConstraint(by, groups)
 
 
-def _times(table: Table, position: int) -> np.ndarray:
+def _times(table: Table, position: int, column: Words) -> np.ndarray:
     """(n,) the times that a column of words spells."""
-    column = table.columns[position]
     texts = [column.values[code] for code in np.unique(column.codes)]
-    numeric = all(number_formats.kind(text) in ("number", "written") for text in texts)
+    kinds = {number_formats.kind(text) for text in texts}
     try:
-        form = (
-            number_formats.numbers(texts, table.decimal) if numeric else number_formats.dates(texts)
-        )
+        if kinds <= {"number", "written"}:
+            form = number_formats.numbers(texts, table.decimal)
+        else:
+            form = number_formats.dates(texts)
     except number_formats.Unclear as unclear:
         raise DataError(
             f"{table.title(position)} of {table.name} has {unclear}; --time needs numbers or dates"

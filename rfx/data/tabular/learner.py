@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -61,6 +61,27 @@ class KindChanged(Exception):
     columns: frozenset[int]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The positions of the columns that each option names."""
+
+    ignore: set[int]
+    categorical: set[int]
+    dates: set[int]
+    groups: set[int]
+    time: set[int]
+
+    @property
+    def no_inputs(self) -> set[int]:
+        """Columns that are no inputs."""
+        return self.ignore | self.groups | self.time
+
+    @property
+    def words(self) -> set[int]:
+        """Inputs that are read as words whatever their cells."""
+        return self.categorical | self.dates
+
+
 class Learner:
     """Learns a Schema from consecutive tables of rows.
 
@@ -83,21 +104,21 @@ class Learner:
             return self.as_words
         self.table, reading = table, self.reading
         self.asked = self._find_asked()
-        no_inputs = self.asked["ignore"] | self.asked["groups"] | self.asked["time"]
-        as_words = self.asked["categorical"] | self.asked["dates"]
+        no_inputs = self.asked.no_inputs
         positions = {*range(len(table.names))}
         # row numbers, according to the file or to a name that only programs use
-        index = {p for p in positions if table.is_index(p)} - no_inputs - as_words
+        index = {p for p in positions if table.is_index(p)} - no_inputs - self.asked.words
         target = table.own_target
         if reading.target is not None:
             target = table.find(reading.target, "--target")
-        if target in no_inputs | self.asked["dates"]:
+        if target in no_inputs | self.asked.dates:
             raise UsageError(
                 f"{table.title(target)} holds the targets, so --ignore, --dates, --groups and"
                 " --time can't name it; --target selects another column"
             )
         if target is None:
-            target = self._guessed_target(sorted(positions - index - no_inputs))
+            possible = sorted(positions - index - no_inputs)
+            target = self._guessed_target(possible)
         self.target = target
         self._say_left_out(index - {target}, "the index of the saved data frame")
         left_out = (index | no_inputs) - {target}
@@ -108,25 +129,29 @@ class Learner:
                 f"{table.name} has one column, but needs a target and an input; does it use another"
                 " separator?"
             )
-        as_words = as_words | self.asked["groups"]
-        self.as_words = frozenset(as_words if self.task == "regression" else as_words | {target})
+        as_words = self.asked.words | self.asked.groups
+        if self.task != "regression":
+            as_words.add(target)
+        self.as_words = frozenset(as_words)
         return self.as_words
 
-    def _find_asked(self) -> dict[str, set[int]]:
+    def _find_asked(self) -> _Asked:
         """The positions of the columns that each option names; UsageError for one named twice."""
         asked: dict[str, set[int]] = {}
-        for option in ("ignore", "categorical", "dates", "groups", "time"):
-            names = getattr(self.reading, option) or ()
+        for one in fields(_Asked):
+            names = getattr(self.reading, one.name) or ()
             names = (names,) if isinstance(names, str) else names
-            asked[option] = {self.table.find(name, f"--{option}") for name in names}
-        for one, other in itertools.combinations(asked, 2):
-            both = asked[one] & asked[other]
-            if both and (one, other) not in (("ignore", "groups"), ("ignore", "time")):
+            asked[one.name] = {self.table.find(name, f"--{one.name}") for name in names}
+        for (option, places), (other, more) in itertools.combinations(asked.items(), 2):
+            if (option, other) in (("ignore", "groups"), ("ignore", "time")):
+                continue
+            both = places & more
+            if both:
+                title = self.table.title(min(both))
                 raise UsageError(
-                    f"--{one} and --{other} both name {self.table.title(min(both))}; use only one"
-                    " of them"
+                    f"--{option} and --{other} both name {title}; use only one of them"
                 )
-        return asked
+        return _Asked(**asked)
 
     def _guessed_target(self, positions: list[int]) -> int:
         """The most likely target column if none is named, with a warning: the last that has a name
@@ -134,8 +159,9 @@ class Learner:
         """
         table = self.table
         named = [p for p in positions if not table.unnamed(p)]
-        target = (named or positions or [len(table.names) - 1])[-1]
-        place = "the last" if target == len(table.names) - 1 else "the last that may be one"
+        last = len(table.names) - 1
+        target = (named or positions or [last])[-1]
+        place = "the last" if target == last else "the last that may be one"
         log.warning(
             "the targets of %s are %s, %s; --target selects another column",
             table.name,
@@ -151,13 +177,12 @@ class Learner:
         self.begin(table)
         if not self.columns:
             self._begin_columns(table)
-        changed = frozenset(
-            position
-            for position, column in self.columns.items()
-            if isinstance(table.columns[position], Words) != column.as_words
-        )
+        changed = set()
+        for position, column in self.columns.items():
+            if isinstance(table.columns[position], Words) != column.as_words:
+                changed.add(position)
         if changed:
-            raise KindChanged(changed)
+            raise KindChanged(frozenset(changed))
         self.n_rows += table.n_rows
         self._note(table)
         for position, column in self.columns.items():
@@ -176,14 +201,16 @@ class Learner:
         self.table = table
         unread = sorted(table.unread.keys() & set(self.kept))
         table.check_read(unread, f"; ignore it with {self._option('ignore', unread)}")
+        forgets = self.bounded or self.task in (None, labelwords.KEPT, "regression")
         for p in self.kept:
+            name = table.names[p]
             self.columns[p] = _Column(
-                isinstance(table.columns[p], Words),
-                None if self.bounded else [],
-                table.names[p] in table.categorical or p in self.asked["categorical"],
-                table.names[p] in table.typed,
-                p == self.target,
-                self.bounded or self.task in (None, labelwords.KEPT, "regression"),
+                as_words=isinstance(table.columns[p], Words),
+                values=None if self.bounded else [],
+                declared=name in table.categorical or p in self.asked.categorical,
+                typed=name in table.typed,
+                target=p == self.target,
+                forgets=forgets,
             )
 
     def _note(self, other: "Table | Learner") -> None:
@@ -236,21 +263,10 @@ class Learner:
         labels, target_form = self._targets()
         inputs, troubles = [], {}
         for position in [p for p in self.columns if p != self.target]:
-            column, as_dates = self.columns[position], position in self.asked["dates"]
             try:
-                categories, form = column.settled(self.n_rows, table.decimal, as_dates)
+                inputs.append(self._input(position))
             except _Trouble as error:
                 troubles[position] = error
-                continue
-            complete = column.count == self.n_rows
-            if categories and not complete and self._marks_gaps:
-                words = [word for word in categories if word != MISSING_CATEGORY]
-                categories = [*words, MISSING_CATEGORY]
-            learnt = Input(
-                table.names[position], position, categories, form=form, complete=complete
-            )
-            fill = self._fill(learnt, column, self.reading.missing or "mean")
-            inputs.append(replace(learnt, fill=fill))
         if not inputs or any(not trouble.names for trouble in troubles.values()):
             raise self._refusal(troubles)
         for position, trouble in troubles.items():  # columns that identify rows
@@ -272,6 +288,19 @@ class Learner:
             refuses_gaps=self.reading.missing == "refuse",
         )
 
+    def _input(self, position: int) -> Input:
+        """An input column. _Trouble if it is neither numbers nor categories."""
+        column, as_dates = self.columns[position], position in self.asked.dates
+        categories, form = column.settled(self.n_rows, self.table.decimal, as_dates)
+        complete = column.count == self.n_rows
+        if categories and not complete and self._marks_gaps:
+            words = [word for word in categories if word != MISSING_CATEGORY]
+            categories = [*words, MISSING_CATEGORY]
+        name = self.table.names[position]
+        learnt = Input(name, position, categories, form=form, complete=complete)
+        fill = self._fill(learnt, column, self.reading.missing or "mean")
+        return replace(learnt, fill=fill)
+
     def _ignore(self, positions: list[int]) -> None:
         self.ignored += tuple(self.table.names[position] for position in positions)
         for position in positions:
@@ -282,16 +311,7 @@ class Learner:
         table, column = self.table, self.columns[self.target]
         whose = f"{table.title(self.target)} of {table.name}"
         if self.reading.target is None and table.own_target is None:
-            counts = self.n_rows >= LEAST_COUNTED and column.span(self.n_rows) == self.n_rows - 1
-            if table.unnamed(self.target) or counts:
-                what = "looks like a row number" if counts else "has no name"
-                raise DataError(f"{whose}, the last, {what}; name the target column with --target")
-            if self._numbers_rows(self.target):
-                log.warning(
-                    "%s looks like a row number, but is the target; --target selects another"
-                    " column",
-                    whose,
-                )
+            self._check_guessed_target(column, whose)
         try:
             labels, form, self.task = column.targets(self.n_rows, table, self.task)
         except _Trouble as trouble:
@@ -304,9 +324,23 @@ class Learner:
             log.warning("%s: the targets are read as numbers: %s", table.name, example)
         return labels, form
 
+    def _check_guessed_target(self, column: "_Column", whose: str) -> None:
+        """DataError for a target that nobody named and that has no name or counts the rows; a
+        warning if it looks like a row number. whose: the column, for messages.
+        """
+        counts = self.n_rows >= LEAST_COUNTED and column.span(self.n_rows) == self.n_rows - 1
+        if self.table.unnamed(self.target) or counts:
+            what = "looks like a row number" if counts else "has no name"
+            raise DataError(f"{whose}, the last, {what}; name the target column with --target")
+        if self._numbers_rows(self.target):
+            log.warning(
+                "%s looks like a row number, but is the target; --target selects another column",
+                whose,
+            )
+
     def _leave_out_unnamed(self) -> None:
         """Ignore unnamed columns that are empty, or that number or identify the rows."""
-        table, asked = self.table, {*self.asked["categorical"], *self.asked["dates"], self.target}
+        table, asked = self.table, self.asked.words | {self.target}
         unnamed = [p for p in self.columns if table.unnamed(p) and p not in asked]
         empty = [p for p in unnamed if not self.columns[p].count]
         different = [p for p in unnamed if self.columns[p].all_different(self.n_rows)]
@@ -317,7 +351,7 @@ class Learner:
     def _leave_out_empty(self) -> None:
         """Ignore input columns without a value in any training row, unless missing cells are
         refused."""
-        kept = {*self.asked["categorical"], *self.asked["dates"], self.target}
+        kept = self.asked.words | {self.target}
         empty = [p for p in self.columns if p not in kept and not self.columns[p].count]
         if self.reading.missing != "refuse":
             self._say_left_out(empty, "no value in any training row")
@@ -345,10 +379,11 @@ class Learner:
         if words is None:
             numbers = np.concatenate(column.values or [])
         elif learnt.categories is None:
-            numbers = number_formats.read(words, learnt.form, self.table.decimal)
-            numbers = np.repeat(numbers, [*words.values()])
+            values = number_formats.read(words, learnt.form, self.table.decimal)
+            numbers = np.repeat(values, [*words.values()])
         else:
-            counts = np.bincount(learnt.places(words), [*words.values()], len(learnt.categories))
+            places = learnt.places(words)
+            counts = np.bincount(places, [*words.values()], len(learnt.categories))
             return learnt.categories[int(np.argmax(counts))]
         if how == "most_frequent":
             return float(lazy.pandas.Series(numbers).mode()[0])
@@ -390,10 +425,11 @@ class Learner:
         return self._option("categorical", positions)
 
     def _say_left_out(self, positions, why: str) -> None:
-        if positions:
-            are = "are" if len(positions) > 1 else "is"
-            titles = abbreviated(map(self.table.title, sorted(positions)))
-            self.tell(f"{titles} of {self.table.name} {are} ignored: {why}")
+        if not positions:
+            return
+        are = "are" if len(positions) > 1 else "is"
+        titles = abbreviated(map(self.table.title, sorted(positions)))
+        self.tell(f"{titles} of {self.table.name} {are} ignored: {why}")
 
     def _say_how(self, inputs: list[Input], labels: Iterable[str]) -> None:
         """Log how cells were read that may mean something else."""
@@ -417,8 +453,9 @@ class Learner:
                 if word:
                     mixed.append((position, f"{word!r:.80}"))
             if learnt.form and learnt.form.kind == "numbers":
-                amounts.append((position, number_formats.example(column.words or (), learnt.form)))
-            if learnt.kind == "date" and position not in self.asked["dates"]:
+                example = number_formats.example(column.words or (), learnt.form)
+                amounts.append((position, example))
+            if learnt.kind == "date" and position not in self.asked.dates:
                 dates[position] = ""
         self._say_of_columns("read as categories, because a frequent value is a word", mixed)
         self._say_of_columns("read as numbers", amounts)
@@ -444,22 +481,23 @@ class Learner:
         """Log how some columns were read; examples: (position, cell, or empty)."""
         if not examples:
             return
-        title = self.table.title
-        shown = abbreviated(
-            f"{title(p)} ({example})" if example else title(p) for p, example in examples
-        )
-        self.tell(f"{self.table.name}: {what}: {shown}{advice}")
+        shown = []
+        for position, example in examples:
+            title = self.table.title(position)
+            shown.append(f"{title} ({example})" if example else title)
+        self.tell(f"{self.table.name}: {what}: {abbreviated(shown)}{advice}")
 
     def _warn_of_ids(self) -> None:
         """Warn about inputs that look like row numbers."""
         ids = [p for p in self.columns if p != self.target and self._numbers_rows(p)]
-        if ids:
-            log.warning(
-                "%s of %s: each is an input that looks like a row number; %s ignores it",
-                abbreviated(map(self.table.title, ids)),
-                self.table.name,
-                self._option("ignore", ids),
-            )
+        if not ids:
+            return
+        log.warning(
+            "%s of %s: each is an input that looks like a row number; %s ignores it",
+            abbreviated(map(self.table.title, ids)),
+            self.table.name,
+            self._option("ignore", ids),
+        )
 
     def _numbers_rows(self, position: int) -> bool:
         """Whether the numbers of a column are probably row numbers."""
@@ -477,12 +515,11 @@ class Learner:
         """Log which columns have missing cells that are filled, and a summary of all columns;
         schema: the result of `finish`, or with target means.
         """
-        missing = {c.name: self.n_rows - self.columns[c.position].count for c in schema.columns}
-        filled = [
-            self.with_gaps(c.name, missing[c.name])
-            for c in schema.columns
-            if missing[c.name] and c.fill is not None
-        ]
+        filled = []
+        for learnt in schema.columns:
+            missing = self.n_rows - self.columns[learnt.position].count
+            if missing and learnt.fill is not None:
+                filled.append(self.with_gaps(learnt.name, missing))
         if filled and self.reading.missing is None:
             self.tell(
                 f"{self.table.name}: missing cells are filled, numbers by the mean and words by a"
@@ -501,21 +538,24 @@ class Learner:
             values[kind] += learnt.width if kind == "date" else len(learnt.categories or ())
         n_columns = len(self.table.names) - 1
         kinds["ignored"] = n_columns - len(schema.columns)
-        parts = [
-            _counted(kinds[kind], one, several)
-            + (f" ({_counted(values[kind], value, f'{value}s')})" if value else "")
-            for kind, (one, several, value) in _KINDS.items()
-            if kinds[kind]
-        ]
+        parts = []
+        for kind, (one, several, value) in _KINDS.items():
+            if kinds[kind]:
+                part = _counted(kinds[kind], one, several)
+                if value:
+                    part += f" ({_counted(values[kind], value, f'{value}s')})"
+                parts.append(part)
         columns = _counted(n_columns, "column", "columns")
         width = _counted(schema.width, "input", "inputs")
         return f"{self.table.name}: {width} from {columns}: {', '.join(parts)}"
 
     def _option(self, option: str, positions) -> str:
         """An option that lists these columns and those it listed before."""
-        before = [self.table.find(name, f"--{option}") for name in getattr(self.reading, option)]
+        asked = getattr(self.reading, option)
+        before = [self.table.find(name, f"--{option}") for name in asked]
         more = [p for p in sorted(positions) if p not in before]
-        return typed(option, (self.table.names[position] for position in [*before, *more]))
+        names = [self.table.names[position] for position in [*before, *more]]
+        return typed(option, names)
 
     def advice(self, troubles) -> list[str]:
         """Advice about columns that are neither numbers nor categories, one clause each."""
@@ -603,6 +643,17 @@ class _Trouble(Exception):
         return f"{table.title(position)} of {table.name} has {self.reason}"
 
 
+@dataclass(frozen=True)
+class _Cells:
+    """The number of cells of each kind in a column of words, see `number_formats.kind`."""
+
+    number: int = 0
+    truth: int = 0
+    date: int = 0
+    written: int = 0
+    word: int = 0
+
+
 @dataclass
 class _Column:
     """The statistics of a column.
@@ -671,7 +722,8 @@ class _Column:
         many = self.forgets and len(numbers) + len(self.words or ()) > labelwords.MOST
         if not (self.many or many) or np.isnan(numbers).any():
             return False
-        self.many, self.count = True, self.count + int(np.count_nonzero(~np.isnan(column)))
+        self.many = True
+        self.count += int(np.count_nonzero(~np.isnan(column)))
         return True
 
     def _add_numbers(self, values: np.ndarray) -> None:
@@ -684,14 +736,18 @@ class _Column:
     def _note(self, values: np.ndarray) -> None:
         self.low = min(self.low, np.fmin.reduce(values, initial=np.inf))
         self.high = max(self.high, np.fmax.reduce(values, initial=-np.inf))
-        self.whole = self.whole and bool(((values == np.floor(values)) | np.isnan(values)).all())
+        whole = (values == np.floor(values)) | np.isnan(values)
+        self.whole = self.whole and bool(whole.all())
         self.repeated = self.repeated or (self.whole and len(np.unique(values)) < len(values))
 
     def merge(self, other: "_Column") -> None:
-        self.count, self.total = self.count + other.count, self.total + other.total
+        self.count += other.count
+        self.total += other.total
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        self.whole, self.repeated = self.whole and other.whole, self.repeated or other.repeated
-        self.places, self.many = other.places | self.places, self.many or other.many
+        self.whole = self.whole and other.whole
+        self.repeated = self.repeated or other.repeated
+        self.places = other.places | self.places
+        self.many = self.many or other.many
         if self.words is not None:
             self.words = dict(Counter(self.words) + Counter(other.words or {}))
 
@@ -716,10 +772,11 @@ class _Column:
         if self.declared:
             return sorted(self.words), None
         kinds = {word: number_formats.kind(word) for word in self.words}
-        cells: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for word, kind in kinds.items():
-            cells[kind] += self.words[word]
-        if cells["truth"] and not as_dates and _are_truths(kinds):
+            counts[kind] += self.words[word]
+        cells = _Cells(**counts)
+        if cells.truth and not as_dates and _are_truths(kinds):
             truths = {number_formats.truth(word) or str(float(word) == 1) for word in self.words}
             return sorted(truths), None
         try:
@@ -731,18 +788,18 @@ class _Column:
         self._check_categories(kinds, cells, n_rows)
         return sorted(self.words), None
 
-    def _numeric(self, cells: Counter[str], decimal: str | None, as_dates: bool):
-        """(whether the words are numbers or dates, their Form or None); cells: the number of cells
-        of each kind. Raises Unclear.
-        """
+    def _numeric(
+        self, cells: "_Cells", decimal: str | None, as_dates: bool
+    ) -> tuple[bool, number_formats.Form | None]:
+        """(whether the words are numbers or dates, their Form or None). Raises Unclear."""
         words = self.words or {}
         if as_dates:
             return True, number_formats.dates(words)
         if not self.typed and numbers_of(words, decimal == ",") is not None:
             return True, None
-        if cells["written"] and cells["number"] + cells["written"] == self.count:
+        if cells.written and cells.number + cells.written == self.count:
             return True, number_formats.numbers(words, decimal)
-        if cells["date"] == self.count and not self.target:
+        if cells.date == self.count and not self.target:
             return True, number_formats.dates(words)
         return False, None
 
@@ -751,11 +808,9 @@ class _Column:
         word = next(word for word, kind in kinds.items() if kind not in usual)
         return word, self.places[word]
 
-    def _check_categories(self, kinds: dict[str, str], cells: Counter[str], n_rows: int) -> None:
-        """_Trouble if the words are not categories; kinds: of words; cells: the number of cells of
-        each kind.
-        """
-        numbers, number = cells["number"] + cells["written"], ("number", "written")
+    def _check_categories(self, kinds: dict[str, str], cells: "_Cells", n_rows: int) -> None:
+        """_Trouble if the words are not categories; kinds: of words."""
+        numbers, number = cells.number + cells.written, ("number", "written")
         distinct = [word for word, kind in kinds.items() if kind in number]
         # too many or too fine for categories, so that the others may mark missing cells
         fine = any("." in word or "," in word for word in distinct) or len(distinct) > MOST_NAMES
@@ -765,9 +820,9 @@ class _Column:
             word, place = self._odd(kinds, *number)
             others = "most of its cells" if 2 * numbers > self.count else "most of its other values"
             raise _Trouble(f"{word!r:.80}, which is not a number, unlike {others}", place)
-        if cells["date"] == self.count:
+        if cells.date == self.count:
             raise _Trouble(f"dates such as {next(iter(kinds))!r:.80}, which can't be targets")
-        if 2 * cells["date"] > self.count:
+        if 2 * cells.date > self.count:
             word, place = self._odd(kinds, "date")
             raise _Trouble(f"{word!r:.80}, which is not a date, unlike most of its cells", place)
         if len(kinds) > max(MOST_NAMES, n_rows // 2):
@@ -793,12 +848,12 @@ class _Column:
         if categories is not None:
             if task != "regression":
                 return sorted(words), None, task
-            odd = next((word for word in words if labelwords.value(word) is None), None)
-            if odd is not None:
-                raise DataError(
-                    f"{self.places[odd]}: the target {odd!r:.80} is a word, but --task regression"
-                    " needs numbers; correct it, or omit --task"
-                )
+            for word in words:
+                if labelwords.value(word) is None:
+                    raise DataError(
+                        f"{self.places[word]}: the target {word!r:.80} is a word, but --task"
+                        " regression needs numbers; correct it, or omit --task"
+                    )
             return None, None, task
         numbers = number_formats.read(words, form, table.decimal).tolist()
         labels, task = labelwords.decided(words, numbers, task, table.name)
@@ -806,12 +861,10 @@ class _Column:
 
     def _check_many_targets(self, table: Table, task: str | None) -> None:
         """Raise an error if very many distinct targets are not numbers of a regression."""
-        odd = next(
-            (word for word in self.words or {} if number_formats.kind(word) != "number"), None
-        )
-        if odd is not None:
-            why = f"{odd!r:.80}, which is not a number, unlike most cells"
-            raise _Trouble(why, self.places[odd])
+        for word in self.words or {}:
+            if number_formats.kind(word) != "number":
+                why = f"{word!r:.80}, which is not a number, unlike most cells"
+                raise _Trouble(why, self.places[word])
         if task not in (None, labelwords.KEPT, "regression"):
             raise DataError(
                 f"the labels of {table.name} have more than {labelwords.MOST:,} distinct"

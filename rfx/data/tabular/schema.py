@@ -7,7 +7,6 @@ among other columns.
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +15,7 @@ from rfx.data.reading import FileFormat
 from rfx.data.tabular import labelwords, number_formats
 from rfx.data.tabular.table import Table, Words, abbreviated, words_of
 from rfx.errors import DataError, warn, warn_once
+from rfx.types import Inputs
 
 # Number of encoded columns above which mostly zero rows are stored as CSR.
 _SPARSE_WIDTH = 256
@@ -182,20 +182,21 @@ class Schema:
         positions, target = self.places_in(table, targets == "needed")
         table.check_read({*positions, *([] if target is None else [target])})
         self._check_others(table, positions, target, strict)
-        X = self._assembled(
-            [
-                self._column(table, position, column, strict)
-                for position, column in zip(positions, self.columns)
-            ]
-        )
-        return X, None if target is None or targets != "needed" else self.targets_of(table, target)
+        parts = []
+        for position, column in zip(positions, self.columns):
+            parts.append(self._column(table, position, column, strict))
+        X = self._assembled(parts)
+        if target is None or targets != "needed":
+            return X, None
+        return X, self.targets_of(table, target)
 
     def tell_filled(self, table: Table, only_new: bool = False) -> None:
         """Warn of the missing cells that `encode` replaces; only_new: of columns that were complete
         in training, whose replacement no earlier message named.
         """
         filled = {}
-        for position, column in zip(self.places_in(table, needed=False)[0], self.columns):
+        positions, _ = self.places_in(table, needed=False)
+        for position, column in zip(positions, self.columns):
             count = int(np.count_nonzero(table.gaps(position)))
             if count and (column.complete or not only_new):
                 filled[column.name] = count
@@ -207,31 +208,31 @@ class Schema:
     def inputs_of(self, table: Table, computed: dict[int, np.ndarray]):
         """X (n, width) of the rows of the training table; computed: columns of X, (n, k) by the
         position among the inputs."""
-        return self._assembled(
-            [
-                computed[place]
-                if place in computed
-                else self._column(table, column.position, column, False)
-                for place, column in enumerate(self.columns)
-            ]
-        )
+        parts = []
+        for place, column in enumerate(self.columns):
+            if place in computed:
+                parts.append(computed[place])
+            else:
+                parts.append(self._column(table, column.position, column, False))
+        return self._assembled(parts)
 
-    def _assembled(self, parts: list[np.ndarray]):
+    def _assembled(self, parts: list[np.ndarray]) -> Inputs:
         """X (n, width) of the cells of each input: category numbers (n,), or numbers (n, k)."""
-        inputs, n_rows = self.columns, len(parts[0])
-        dense = self.width <= max(_SPARSE_WIDTH, 4 * len(inputs))
+        n_rows = len(parts[0])
+        dense = self.width <= max(_SPARSE_WIDTH, 4 * len(parts))
         blocks = []
-        for part, column in zip(parts, inputs):
-            block: Any = part.reshape(n_rows, -1)
+        for part, column in zip(parts, self.columns):
             if column.kind == "category":
-                seen = np.flatnonzero(part >= 0)
-                ones = np.ones(len(seen)), (seen, part[seen])
-                block = scipy.sparse.csr_matrix(ones, (n_rows, column.width))
-                block = block.toarray() if dense else block
-            blocks.append(block if dense else scipy.sparse.csr_matrix(block, dtype=np.float64))
-        return (
-            np.ascontiguousarray(np.hstack(blocks)) if dense else scipy.sparse.hstack(blocks, "csr")
-        )
+                block = _one_hot(part, column.width)
+                blocks.append(block.toarray() if dense else block)
+            elif dense:
+                blocks.append(part.reshape(n_rows, -1))
+            else:
+                numbers = part.reshape(n_rows, -1)
+                blocks.append(scipy.sparse.csr_matrix(numbers, dtype=np.float64))
+        if dense:
+            return np.ascontiguousarray(np.hstack(blocks))
+        return scipy.sparse.hstack(blocks, "csr")
 
     def targets_of(self, table: Table, position: int) -> np.ndarray:
         """y (n,) of the target column at a position of a table."""
@@ -250,13 +251,13 @@ class Schema:
         places = {name: position for position, name in enumerate(table.names)}
         away = [column for column in self.columns if column.name not in places]
         if away:
-            filled = all(column.fill is not None for column in away)
             names = abbreviated(f"{column.name!r:.80}" for column in away)
+            advice = ""
+            if all(column.fill is not None for column in away):
+                advice = "; to mark a column as missing, add it with empty cells"
             raise DataError(
-                f"{table.name} has no column {names},"
-                " which the model needs; its columns are"
-                f" {', '.join(table.names):.300}"
-                + ("; to mark a column as missing, add it with empty cells" * filled)
+                f"{table.name} has no column {names}, which the model needs; its columns are"
+                f" {', '.join(table.names):.300}{advice}"
             )
         target = places.get(self.target[0]) if self.target else None
         target = table.own_target if target is None else target
@@ -265,33 +266,38 @@ class Schema:
             raise DataError(f"{table.name} has no {column}targets")
         return [places[column.name] for column in self.columns], target
 
-    def _places_by_order(self, table, needed):
+    def _places_by_order(self, table: Table, needed: bool) -> tuple[list[int], int | None]:
         """`places_in` if the columns are in the order of the training table, except the targets."""
+        n_columns, positions = len(table.names), [column.position for column in self.columns]
         target = self.target[1] if self.target else table.own_target
         behind = self.target is None and table.own_target == self.size
-        if len(table.names) in (self.size, self.size + behind):
-            return [column.position for column in self.columns], target
-        if len(table.names) == self.size - 1 and target is not None and not needed:
-            return [column.position - (column.position > target) for column in self.columns], None
+        if n_columns == self.size or (behind and n_columns == self.size + 1):
+            return positions, target
+        lacks_target = n_columns == self.size - 1
+        if lacks_target and target is not None and not needed:
+            return [position - (position > target) for position in positions], None
+        why = ", and targets are required" if lacks_target and needed else ""
         raise DataError(
-            f"{table.name} has {len(table.names)} unnamed columns, but the model was trained on"
-            f" {self.size}"
-            + (", and targets are required" if needed and len(table.names) == self.size - 1 else "")
+            f"{table.name} has {n_columns} unnamed columns, but the model was trained on"
+            f" {self.size}{why}"
         )
 
-    def _check_others(self, table, inputs, target, strict):
-        others = [
-            name
-            for position, name in enumerate(table.names)
-            if position not in {*inputs, target}
-            and name not in self.ignored
-            and not table.is_index(position)
-            and not table.unnamed(position)
-        ]
-        if others and self.named and table.named:
+    def _check_others(
+        self, table: Table, inputs: list[int], target: int | None, strict: bool
+    ) -> None:
+        """Warn of columns that were absent in training, or raise an error if `strict`."""
+        if not (self.named and table.named):
+            return
+        others = []
+        for position in sorted(set(range(len(table.names))) - {*inputs, target}):
+            name = table.names[position]
+            known = name in self.ignored or table.is_index(position) or table.unnamed(position)
+            if not known:
+                others.append(name)
+        if others:
             _left_out(f"{table.name} has columns that were absent in training", others, strict)
 
-    def _column(self, table, position, column, strict):
+    def _column(self, table: Table, position: int, column: Input, strict: bool) -> np.ndarray:
         """Numbers (n,), those of a date (n, 4), target means (n, k), or category numbers (n,), -1
         for an unseen category.
         """
@@ -306,7 +312,9 @@ class Schema:
             if column.fill is None:
                 raise _missing(table, position)
             numbers = np.where(missing, column.fill, numbers)
-        return column.form.spread(numbers) if column.kind == "date" else numbers
+        if column.form is not None and column.form.kind == "dates":
+            return column.form.spread(numbers)
+        return numbers
 
     def codes(
         self, table: Table, position: int, column: Input, strict: bool = False, gaps: bool = False
@@ -363,6 +371,13 @@ class Schema:
         return schema
 
 
+def _one_hot(codes: np.ndarray, width: int) -> Inputs:
+    """CSR (n, width) with a 1 at the category number of each row, -1 for none."""
+    seen = np.flatnonzero(codes >= 0)
+    entries = np.ones(len(seen)), (seen, codes[seen])
+    return scipy.sparse.csr_matrix(entries, (len(codes), width))
+
+
 def shown(method, labels) -> list:
     """The words of the labels (n,) of a trained method, if they are words; else the labels as
     numbers.
@@ -404,16 +419,18 @@ def _form(saved) -> number_formats.Form | None:
     return None if saved is None else number_formats.Form(**saved)
 
 
-def _left_out(what, names, strict, fate="ignored"):
+def _left_out(what: str, names: list[str], strict: bool, fate: str = "ignored") -> None:
+    """Warn of what is ignored, or raise an error if `strict`."""
     listed = abbreviated(f"{name!r:.80}" for name in names)
     if strict:
         raise DataError(f"{what}: {listed}; without --strict they are {fate}")
     warn(f"{what}, which are {fate}: {listed}")
 
 
-def _missing(table, position, hint=True):
+def _missing(table: Table, position: int, hint: bool = True) -> DataError:
     """The error for the first missing cell of a column."""
-    advice, row = f"; {table.advice_on_gaps}" if hint else "", int(np.argmax(table.gaps(position)))
+    advice = f"; {table.advice_on_gaps}" if hint else ""
+    row = int(np.argmax(table.gaps(position)))
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 
@@ -422,7 +439,8 @@ def category_numbers(table: Table, position: int, column: Input) -> np.ndarray:
     unseen category.
     """
     cells = _words(table, position)
-    return np.array([*column.places(cells.values), -1], np.int64)[cells.codes]
+    numbers = np.array([*column.places(cells.values), -1], np.int64)
+    return numbers[cells.codes]
 
 
 def _words(table: Table, position: int) -> Words:
@@ -431,7 +449,7 @@ def _words(table: Table, position: int) -> Words:
     return cells if isinstance(cells, Words) else words_of(cells)
 
 
-def _numbers(table, position, form=None):
+def _numbers(table: Table, position: int, form: number_formats.Form | None = None) -> np.ndarray:
     """The numbers (n,) of a column, nan for missing cells; DataError, with the row, for a cell that
     is not a number of its form.
     """
@@ -440,15 +458,17 @@ def _numbers(table, position, form=None):
     if plain and not isinstance(cells, Words):
         return cells
     words = _words(table, position)
-    numbers = np.append(number_formats.read(words.values, form, table.decimal), np.nan)[words.codes]
+    values = number_formats.read(words.values, form, table.decimal)
+    numbers = np.append(values, np.nan)[words.codes]
     bad = np.isnan(numbers) & ~words.missing
     if bad.any():
         row = int(np.argmax(bad))
+        cell = words.values[words.codes[row]]
         what = "a date" if form is not None and form.kind == "dates" else "a number"
-        like = " in the format of the training rows" * (form is not None)
+        like = "" if form is None else " in the format of the training rows"
         raise DataError(
-            f"{table.place(row)}: {table.title(position)} has"
-            f" {words.values[words.codes[row]]!r:.80}, which is not {what}{like}"
+            f"{table.place(row)}: {table.title(position)} has {cell!r:.80}, which is not"
+            f" {what}{like}"
         )
     return numbers
 
@@ -477,8 +497,8 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
     """
     positions, used = labelwords.matched(values.values, labels), {*values.codes.tolist()}
     unknown = [code for code, place in enumerate(positions) if place < 0 and code in used]
-    for extra, code in enumerate(unknown):
-        positions[code] = len(labels) + extra
+    for place, code in enumerate(unknown, len(labels)):
+        positions[code] = place
     new = [values.values[code] for code in unknown]
     if isinstance(labels, labelwords.OpenLabels):
         labels.extend(new)

@@ -164,7 +164,7 @@ class Option:
         """The same option with other default, choices, range or help."""
         return dataclasses.replace(self, **changes)
 
-    def __call__(self, **changes: Any) -> Any:
+    def __call__(self, **changes: object) -> Any:
         """The option, with these changes, as a field: ``lam: float = LAM(default=0.1)``."""
         changed = self.replace(**changes)
         return dataclasses.field(default=changed.default, metadata={"option": changed})
@@ -215,7 +215,7 @@ class Option:
             parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
         return " or ".join(parts) or "text"
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: object) -> Any:
         """Convert a value to its type.
 
         Raises UsageError with the option, the value and the allowed values.
@@ -266,7 +266,7 @@ class Option:
 
 
 def option(
-    default: Any,
+    default: object,
     help: str,
     *,
     of: dict[str, str] | Iterable[str] | Callable = (),
@@ -303,7 +303,7 @@ _KINDS: dict[str, type | Parsed] = {kind.__name__: kind for kind in (int, float,
 _KINDS["tuple"] = Names
 
 
-def _named(option: Option, name: str, annotation: Any) -> Option:
+def _named(option: Option, name: str, annotation: object) -> Option:
     """The option of a field, with its name and the kind of its annotation."""
     kind = option.kind
     if kind is object:
@@ -327,8 +327,8 @@ class Declared:
 
     options: ClassVar[dict[str, Option]] = {}
 
-    def __init_subclass__(cls, without: Iterable[str] = (), **more: Any) -> None:
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, without: Iterable[str] = ()) -> None:
+        super().__init_subclass__()
         for name, annotation in cls.__dict__.get("__annotations__", {}).items():
             field = isinstance(cls.__dict__.get(name), dataclasses.Field)
             if not field and "ClassVar" not in str(annotation):
@@ -344,15 +344,15 @@ class Declared:
         cls.options = options_of(cls)
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         """Every option by name."""
         return {name: getattr(self, name) for name in self.options}
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         """The value of an option; the default if there is none of that name."""
         return self.values.get(name, default)
 
-    def updated(self, **changes: Any) -> Self:
+    def updated(self, **changes: object) -> Self:
         """The same with other values for some options."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 

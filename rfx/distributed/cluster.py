@@ -27,6 +27,7 @@ from rfx.fitting.progress import ProgressReport
 from rfx.records import keys
 from rfx.records.run import Result, Run
 from rfx.runs.runner import NAP, Ending, Way, failure, result_of
+from rfx.types import JsonObject
 
 # ----------------------------------------------------------------------
 # The Dask workers of `--scheduler` (the address of a scheduler, or a local cluster of processes),
@@ -272,7 +273,7 @@ def everywhere(client, function, *args) -> dict[str, Any]:
     """The results or errors of function(*args) on the workers, by their addresses; one that leaves
     meanwhile is omitted. ClusterError if there are none.
     """
-    answers: dict[str, Any] = {}
+    answers: dict[str, object] = {}
     while not answers:
         try:
             client.wait_for_workers(1, timeout=_ARRIVING)
@@ -520,7 +521,7 @@ def _resolved(run: Run) -> tuple[Run, str]:
     same data.
     """
     paths = {name: str(getattr(run, name) or "") for name in keys.FILES}
-    absolute: dict[str, Any] = {
+    absolute: JsonObject = {
         name: os.path.abspath(path)
         for name, path in paths.items()
         if os.path.isfile(path) and not registry.has(path.partition(":")[0])

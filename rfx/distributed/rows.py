@@ -286,7 +286,7 @@ def _norm(x):
     return float(np.sqrt(x._like(np.square, x).sum()))
 
 
-_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+_FUNCTIONS: dict[Callable, Callable] = {
     np.where: _where,
     np.zeros_like: _zeros_like,
     np.ones_like: _ones_like,
@@ -542,8 +542,8 @@ class DistributedRows:
         self.y = vector(workers.entries(surveys, 1))
         self.weights = None if weights is None else vector(part_weights)
         # futures of the scaled rows, with their scaling and type, if any
-        self.data: list[Any] | None = None
-        self.latest: tuple[Any, Any, DistributedRows] | None = None
+        self.data: list[object] | None = None
+        self.latest: tuple[object, object, DistributedRows] | None = None
         self.seconds = time.perf_counter() - start
 
     def _at_home(self, function, *lists, numbers=None) -> list:

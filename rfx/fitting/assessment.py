@@ -22,7 +22,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import partial, singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -635,7 +635,7 @@ def _other_options(final: Pipeline, models: list[HeldOutModel]) -> str:
     return f"; by a model of {' and '.join(found)}" if found else ""
 
 
-def _far_apart(own: Any, other: Any) -> bool:
+def _far_apart(own: object, other: object) -> bool:
     """Whether both are positive numbers, of which one is FAR times the other."""
     if not isinstance(own, float) or not isinstance(other, float) or min(own, other) <= 0:
         return False

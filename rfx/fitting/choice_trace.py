@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
+
+from rfx.types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class ChoiceTrace:
     target: float | None = None
 
     @classmethod
-    def of_dict(cls, saved: Mapping[str, Any]) -> Self:
+    def of_dict(cls, saved: JsonObject) -> Self:
         """From an entry of a results row, a model file or a checkpoint."""
         return cls(**{one.name: saved[one.name] for one in fields(cls) if one.name in saved})
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The entry of a results row, a model file or a checkpoint."""
         entry = dict(vars(self))
         if self.target is None:

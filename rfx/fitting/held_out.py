@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
@@ -37,6 +36,7 @@ from rfx import steps as told
 from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError, warn
+from rfx.types import JsonObject
 
 LEAVE_ONE_OUT = "leave-one-out"
 # Maximum values of a model file, and the least of those of each class.
@@ -261,12 +261,12 @@ class ErrorQuantiles:
         ranks = _ranks(self.rows, len(self.values))
         return float(self.values[np.searchsorted(ranks, self._rank(level))])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """For the header of a model file."""
         return {"values": self.values.tolist(), "rows": self.rows, "by": self.by}
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> ErrorQuantiles:
+    def from_dict(cls, saved: JsonObject) -> ErrorQuantiles:
         """Read from a model file's header."""
         return cls(np.array(saved["values"], float), saved["rows"], saved["by"])
 
@@ -338,12 +338,12 @@ class ErrorScale:
         """The typical errors (n,) of predictions (n,)."""
         return np.interp(predicted, self.predictions, self.errors)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """For the header of a model file."""
         return {"predictions": self.predictions.tolist(), "errors": self.errors.tolist()}
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> ErrorScale:
+    def from_dict(cls, saved: JsonObject) -> ErrorScale:
         """Read from a model file's header."""
         return cls(np.array(saved["predictions"], float), np.array(saved["errors"], float))
 
@@ -440,7 +440,7 @@ class Calibration:
         """A description in words."""
         return f"{self.kind} on {self.rows:,} rows, {self.by}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """For the header of a model file."""
         return {
             "kind": self.kind,
@@ -450,7 +450,7 @@ class Calibration:
         }
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any], outputs: int) -> Calibration:
+    def from_dict(cls, saved: JsonObject, outputs: int) -> Calibration:
         """Read from a model file's header; raises DataError if it is not a result of `to_dict` for
         so many outputs.
         """

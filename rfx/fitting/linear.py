@@ -4,11 +4,12 @@ solver of its weights with L2 regularisation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx import steps as told
 from rfx.counters import random_rows
@@ -46,9 +47,10 @@ from rfx.solvers.l2 import solve_l2
 from rfx.solvers.published.libraries import solve_liblinear
 from rfx.solvers.ridge import MOST as MOST_COLUMNS
 from rfx.solvers.ridge import ridge_path, solve_ridge, solve_ridge_cg, solve_ridge_grid
-from rfx.types import Inputs
+from rfx.types import Arrays, Inputs, JsonObject, KernelParams
 
 PREDICTION_BYTES = 4 * 2**20
+T = TypeVar("T")
 # Pool size per selected feature, unless --pool is set.
 POOL_SHARE = 10
 
@@ -110,7 +112,7 @@ class LinearModel:
 
     @classmethod
     def of(
-        cls, feature_map: FeatureMap, coef: Any, offset: np.ndarray | None = None
+        cls, feature_map: FeatureMap, coef: np.ndarray, offset: np.ndarray | None = None
     ) -> LinearModel:
         """The model of the features with a nonzero weight in any output."""
         coef = np.asarray(coef)
@@ -125,7 +127,7 @@ class LinearModel:
         alphabet = self.map.params.get("alphabet")
         return None if alphabet is None else bytes(alphabet)
 
-    def decision(self, X: Any) -> np.ndarray:
+    def decision(self, X: Inputs) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
         values = linear_decision(self.map, self.coef, X)
         return values if self.offset is None else values + self.offset
@@ -137,15 +139,15 @@ class LinearModel:
             return told.constant(self.map.n_inputs, offset)
         return *self.map.steps(), told.linear(self.coef, offset)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Arrays:
         arrays = {f"map_{key}": value for key, value in self.map.arrays.items()}
         arrays["coef"] = self.coef
         return arrays if self.offset is None else arrays | {"offset": self.offset}
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> JsonObject:
         return {"map": self.map.header()}
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {"model_size": self.map.n_features, "kernel_params": scalars(self.map.params)}
 
 
@@ -160,7 +162,7 @@ class LinearMethod(TunedMethod):
     arrays: ClassVar[dict[str, Array]] = {"coef": Array("f", "features outputs")}
     space = SearchSpace(kernels=KERNELS)
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         for kernel in self.kernels_of():
             MAPS[kernel].check_variant(kernel, self.n_drawn(), self.features)
         pool, count = self.get("pool"), self.n_features
@@ -181,7 +183,7 @@ class LinearMethod(TunedMethod):
         count = self.n_features or DEFAULT_FEATURES
         return self.pool or POOL_SHARE * count if self.get("choose") else count
 
-    def vectors(self, X: Any) -> int:
+    def vectors(self, X: Inputs) -> int:
         width: int = max(MAPS[kernel].width for kernel in self.kernels_of())
         return self.n_drawn() * width
 
@@ -189,14 +191,14 @@ class LinearMethod(TunedMethod):
         """Whether its models have an offset."""
         return bool(self.get("offset") == "mean")
 
-    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
+    def saved_arrays(self, header: JsonObject) -> dict[str, Array]:
         if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
             raise DataError("its map has another number of inputs")
         own = {"offset": Array("f", "outputs")} if self.offsets() else {}
         parts = form_of(header["map"]).saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
+    def restore(self, header: JsonObject, arrays: Arrays) -> LinearModel:
         parts = {key[4:]: value for key, value in arrays.items() if key.startswith("map_")}
         offset = arrays["offset"] if self.offsets() else None
         return LinearModel(FeatureMap.from_header(header["map"], parts), arrays["coef"], offset)
@@ -218,15 +220,15 @@ def sampled(method: LinearMethod, problem: Problem, lam: float, cache: Cache) ->
 
 
 def scaled_map(
-    learn: Callable[[Any, dict[str, Any]], Any],
-    X: Any,
+    learn: Callable[[Inputs, KernelParams], T],
+    X: Inputs,
     vectors: int,
     kernel: str,
     scaling: str,
-    gamma: Any,
+    gamma: float | str | None,
     seed: int,
-    **options: Any,
-) -> tuple[Scaler, Any]:
+    **options: object,
+) -> tuple[Scaler, T]:
     """The scaler of raw rows X (n, d), and the map that `learn` makes of the scaled rows and the
     kernel's parameters.
 
@@ -239,7 +241,7 @@ def scaled_map(
     return scaler, learn(rows, kernel_params(kernel, gamma, rows, seed, **options))
 
 
-def drawn(X: Any, method: Method, count: int, params: dict[str, Any], cache: Cache) -> FeatureMap:
+def drawn(X: Inputs, method: Method, count: int, params: KernelParams, cache: Cache) -> FeatureMap:
     """`count` features with these kernel parameters, adapted to X if the variant requires it.
 
     Trials, and the final fit, reuse the last features if they would be the same.
@@ -267,7 +269,7 @@ def step_callback(
     feature_map: Features,
     method: Method,
     scale: float = 1.0,
-    offset: Any = 0.0,
+    offset: ArrayLike = 0.0,
 ) -> StepCallback | None:
     """A solver callback for weights over scale * feature_map; see `callbacks.evaluating`."""
     limit = method.max_memory
@@ -281,7 +283,9 @@ def step_callback(
 # ---------------------------------------------------------------------- weights with L2 penalty
 
 
-def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Solution:
+def solve(
+    Z: Inputs, problem: Problem, method: Method, callback: StepCallback | None = None
+) -> Solution:
     """The weights (D, k) over features Z (n, D): lam/2 ||w||^2 + sum L(w.z, y) for each output, by
     the method's solver. callback: receives every step, or None.
 
@@ -315,7 +319,7 @@ def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Sol
     )
 
 
-def _placed(Z: Any, problem: Problem, method: Method) -> Any:
+def _placed(Z: Inputs, problem: Problem, method: Method) -> Inputs:
     """Z, on the accelerator in use for ridge regression by rfx's own solver."""
     if problem.loss.name != "squared" or method.solver != "rfx" or not isinstance(Z, MapMatrix):
         return Z
@@ -328,7 +332,7 @@ def left_out(
     problem: Problem,
     method: Method,
     lam: float,
-    offset: Any = 0.0,
+    offset: float | np.ndarray = 0.0,
     columns: np.ndarray | None = None,
 ) -> np.ndarray | None:
     """Decision values of the problem's rows by the model without each of them.
@@ -414,7 +418,9 @@ def _mean_of_others(problem: Problem, method: Method) -> np.ndarray:
     return -moved_mean(problem.Y, own, problem.repeats)
 
 
-def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> Iterator[Solution]:
+def solve_path(
+    Z: Inputs, problem: Problem, method: Method, lams: list[float]
+) -> Iterator[Solution]:
     """A solution for each lambda by rfx's own solvers.
 
     Squared loss uses one Gram matrix for all of them; other losses start each at the previous
@@ -425,7 +431,7 @@ def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> I
     if loss.name == "squared":
         yield from solve_ridge_grid(Z, Y, lams, limits)
         return
-    last: list[Any] = [None] * Y.shape[1]
+    last: list[np.ndarray | None] = [None] * Y.shape[1]
     for lam in lams:
         outputs = [solve_l2(Z, Y[:, k], lam, loss, limits, last[k]) for k in range(len(last))]
         last = [one.coef for one in outputs]
@@ -433,8 +439,8 @@ def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> I
 
 
 def coefficients_along(
-    Z: Any, problem: Problem, method: Method, lams: list[float]
-) -> Iterator[Any]:
+    Z: Inputs, problem: Problem, method: Method, lams: list[float]
+) -> Iterator[np.ndarray]:
     """Weights (D, k) for each lambda, of models that are only evaluated.
 
     They are exact for squared loss, else to --tol.
@@ -450,7 +456,7 @@ def coefficients_along(
 # ---------------------------------------------------------------------- decision values
 
 
-def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.ndarray:
+def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Inputs) -> np.ndarray:
     """(n, k) float64 values of coef' phi(x) for the rows of X, in blocks that fit the processor
     cache.
     """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx import device, kernels, losses
 from rfx import steps as told
@@ -36,12 +37,13 @@ from rfx.fitting.options import (
 from rfx.fitting.problem import Cache, PredictionScore, Preprocessing, Problem
 from rfx.model import Array
 from rfx.options import Chosen, Declared, Option, option
-from rfx.solvers.base import Budget, Solution, for_output, stack
+from rfx.solvers.base import Budget, Callback, Solution, for_output, stack
+from rfx.types import Arrays, Inputs, JsonObject, KernelParams
 
 # Relative duality gap of models that are only evaluated, unless --tol is given.
 TOL = 1e-2
 # Whether a combination of options is refused, and the message.
-Refusal: TypeAlias = tuple[Any, str]
+Refusal: TypeAlias = tuple[object, str]
 
 
 class Model(Protocol):
@@ -51,16 +53,16 @@ class Model(Protocol):
     from these.
     """
 
-    def decision(self, X: Any) -> np.ndarray:
+    def decision(self, X: Inputs) -> np.ndarray:
         """(n, k) float64 values for scaled rows X (n, d)."""
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Arrays:
         """Plain arrays by name."""
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> JsonObject:
         """The model's JSON content in addition to its arrays."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """``model_size``, ``kernel_params`` and more, named as columns of a results row."""
 
     def steps(self) -> told.Steps:
@@ -92,7 +94,7 @@ class Fitted:
 
     model: Model
     solution: Solution
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     left_out: np.ndarray | None = None
 
@@ -173,8 +175,8 @@ class Method(Declared):
     measure: str | None = MEASURE()
     kernel_options: dict[str, Any] = field(default_factory=dict, hash=False)
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, without: Iterable[str] = ()) -> None:
+        super().__init_subclass__(without)
         cls.weighted = "class_weight" in cls.options
 
     # ------------------------------------------------------------------ options
@@ -190,7 +192,7 @@ class Method(Declared):
         return declared
 
     @classmethod
-    def defaults(cls, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def defaults(cls, given: Mapping[str, object] | None = None) -> dict[str, object]:
         """The default of every option that is not given, in its type."""
         given = given or {}
         fixed = _fixes_inputs(given)
@@ -209,7 +211,7 @@ class Method(Declared):
         return {option.name: option.default for option in kernel.options} | defaults
 
     @classmethod
-    def converted(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+    def converted(cls, given: Mapping[str, object]) -> dict[str, object]:
         """The options that are given and not None, each in its type.
 
         Raises
@@ -227,7 +229,7 @@ class Method(Declared):
         return converted
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def of(cls, given: Mapping[str, object]) -> Self:
         """The method with the given options, texts or numbers, and the defaults of the others; None
         means the default.
 
@@ -240,11 +242,11 @@ class Method(Declared):
         return cls().updated(**cls.defaults(converted) | converted)
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         """Every option by name, with those of the kernel."""
         return super().values | self.kernel_options
 
-    def updated(self, **changes: Any) -> Self:
+    def updated(self, **changes: object) -> Self:
         """The same method with other values for some options; TypeError for an unknown name."""
         known = self.declared().keys() - self.options.keys()
         of_kernel = {name: changes.pop(name) for name in [*changes] if name in known}
@@ -259,17 +261,17 @@ class Method(Declared):
         """Its kernel, or the candidates for it."""
         return self.space.kernels if self.kernel == AUTO else (self.kernel,)
 
-    def kernel_params(self, X: Any) -> dict[str, Any]:
+    def kernel_params(self, X: Inputs) -> KernelParams:
         """The parameters of its kernel, learnt from scaled rows X (n, d) if requested."""
         return kernel_params(self.kernel, self.gamma, X, self.seed, **self.kernel_options)
 
-    def check(self, given: dict[str, Any]) -> None:
+    def check(self, given: Mapping[str, object]) -> None:
         """Raise UsageError for given options that have no effect with other options."""
         for refused, message in self.refusals(given):
             if refused:
                 raise UsageError(message)
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         """The combinations of options that the method refuses."""
         kernel, path, insensitive = (
             self.get("kernel") or AUTO,
@@ -322,7 +324,7 @@ class Method(Declared):
         return losses.get_loss(name, self.get("epsilon"))
 
     @classmethod
-    def is_random(cls, options: Mapping[str, Any]) -> bool:
+    def is_random(cls, options: Mapping[str, object]) -> bool:
         """Whether a fit with these options depends on the seed.
 
         A plan runs once, not once per seed, if neither this nor the choice of rows depends on the
@@ -348,7 +350,7 @@ class Method(Declared):
         with device.use(device_name, demanded=cls.delegate_for is Method.delegate_for):
             yield
 
-    def delegate_for(self, X: Any) -> Method:
+    def delegate_for(self, X: Inputs) -> Method:
         """The method that learns from raw rows X (n, d): this one, unless it only chooses one."""
         return self
 
@@ -362,7 +364,7 @@ class Method(Declared):
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
 
-    def vectors(self, X: Any) -> int:
+    def vectors(self, X: Inputs) -> int:
         """Approximate number of float64 vectors of the length of a row of X in training."""
         raise TypeError(f"{type(self).__name__} does not define vectors")
 
@@ -382,7 +384,7 @@ class Method(Declared):
             return self
         return self.updated(tol=TOL)
 
-    def with_choice(self, chosen: dict[str, Any]) -> Self:
+    def with_choice(self, chosen: Mapping[str, object]) -> Self:
         """The method with the chosen values of some options."""
         return self.updated(**chosen)
 
@@ -419,7 +421,7 @@ class Method(Declared):
         return None
 
     def decisions_along(
-        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Inputs, cache: Cache
     ) -> Iterator[np.ndarray]:
         """(m, k) decision values of the rows X_out for each lambda, from models of the problem."""
         for lam in lams:
@@ -428,17 +430,19 @@ class Method(Declared):
 
     # ------------------------------------------------------------------ prediction
 
-    def views_of(self, X: Any) -> Iterable[Any]:
+    def views_of(self, X: Inputs) -> Iterable[Inputs]:
         """The raw rows whose decision values are averaged; by default X itself."""
         return (X,)
 
-    def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> PredictionScore:
+    def score(
+        self, preprocessing: Preprocessing, decision: np.ndarray, y: ArrayLike
+    ) -> PredictionScore:
         """The score of decision values for targets."""
         return preprocessing.score(decision, y)
 
     # ------------------------------------------------------------------ model files
 
-    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
+    def saved_arrays(self, header: JsonObject) -> dict[str, Array]:
         """The required forms of the arrays of a model file with that header, by name."""
         return self.arrays
 
@@ -448,7 +452,7 @@ class Method(Declared):
         own = type(self)
         return own.restore is not Method.restore or own.delegate_for is not Method.delegate_for
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    def restore(self, header: JsonObject, arrays: Arrays) -> Model:
         """The model from a file's header and arrays, which have the declared forms."""
         raise TypeError(f"{type(self).__name__} does not define restore")
 
@@ -498,7 +502,9 @@ def has_gamma(kernel: str) -> bool:
     return "gamma" in kernels.get_kernel(kernel).parameters
 
 
-def kernel_params(kernel: str, gamma: Any, X: Any, seed: int, **options: Any) -> dict[str, Any]:
+def kernel_params(
+    kernel: str, gamma: float | str | None, X: Inputs, seed: int, **options: object
+) -> KernelParams:
     """The kernel's parameters for scaled rows X (n, d); gamma: a number or a word."""
     if isinstance(gamma, str) and not has_gamma(kernel):
         # the words mean "choose for this kernel"; only a number raises an error
@@ -510,7 +516,7 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _fixes_inputs(given: Mapping[str, Any]) -> bool:
+def _fixes_inputs(given: Mapping[str, object]) -> bool:
     """Whether the given options leave nothing to choose: a bandwidth has a meaning for one scaling,
     and without a kernel only for its default; some kernels suit few scalings.
     """
@@ -524,25 +530,27 @@ def _fixes_inputs(given: Mapping[str, Any]) -> bool:
 # ---------------------------------------------------------------------- for the files of methods
 
 
-def budget(problem: Problem, method: Method, **defaults: Any) -> Budget:
+def budget(problem: Problem, method: Method, **defaults: float) -> Budget:
     """The limits for a solver from the options and the deadline; defaults for unset options."""
     limits = {name: method.get(name) for name in ("tol", "max_iter")}
     memory_mb = method.get("max_memory")
     return Budget(**limits, memory_mb=memory_mb, deadline=problem.deadline).filled(**defaults)
 
 
-def scalars(params: dict[str, Any]) -> dict[str, Any]:
+def scalars(params: KernelParams) -> dict[str, object]:
     """The scalar kernel parameters, for a results row."""
     return {key: value for key, value in params.items() if np.isscalar(value)}
 
 
-def not_none(values: dict[str, Any]) -> dict[str, Any]:
+def not_none(values: Mapping[str, object]) -> dict[str, object]:
     """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def each_output(
-    Y: np.ndarray, solve: Callable[[np.ndarray, Any], Solution], callback: Any = None
+    Y: np.ndarray,
+    solve: Callable[[np.ndarray, Callback | None], Solution],
+    callback: Callback | None = None,
 ) -> Solution:
     """One solve(y, callback) for each column of Y, stacked."""
     return stack([solve(Y[:, k], for_output(callback, k)) for k in range(Y.shape[1])])

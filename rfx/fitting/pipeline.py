@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 
 from rfx import device, losses, model, parallel
@@ -32,10 +33,12 @@ from rfx.fitting.held_out import (
     OutOfSamplePredictions,
     of_all,
 )
-from rfx.fitting.method import Method
+from rfx.fitting.method import Method, Model
 from rfx.fitting.problem import CLASSIFICATION, PredictionScore, Preprocessing, input_dtype
+from rfx.fitting.progress import TraceEntry
 from rfx.fitting.run_facts import RunFacts
 from rfx.fitting.target_coding import TargetCoding, squeezed_outputs
+from rfx.types import Inputs, JsonObject
 
 # ----------------------------------------------------------------------
 # A trained model with everything needed to predict from raw rows; the content of a model file.
@@ -87,29 +90,29 @@ class Outcome:
     seconds_fit: float
     seconds_validation: float | None = None
     validation: list[ChoiceTrace] | None = None
-    explicit: dict[str, Any] | None = None
-    asked: dict[str, Any] | None = None
+    explicit: dict[str, object] | None = None
+    asked: dict[str, object] | None = None
     leave_one_out: float | None = None
     leave_one_out_rows: int | None = None
     leave_one_out_by: str | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    details: JsonObject = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: dict[str, Any]) -> Outcome:
+    def of(cls, columns: JsonObject) -> Outcome:
         """From the columns of a results row."""
         typed = {one.name for one in fields(cls)}
         own = {name: value for name, value in columns.items() if name in typed}
         return cls(**own, details={k: v for k, v in columns.items() if k not in typed})
 
     @classmethod
-    def of_dict(cls, saved: dict[str, Any]) -> Outcome:
+    def of_dict(cls, saved: JsonObject) -> Outcome:
         """From the header of a model file."""
         steps = saved.get("validation")
         if steps is None:
             return cls.of(saved)
         return cls.of(saved | {"validation": [ChoiceTrace.of_dict(step) for step in steps]})
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, object]:
         """All values by column of a results row or name, without those that were not determined."""
         values = {
             one.name: getattr(self, one.name)
@@ -159,10 +162,10 @@ class Pipeline:
 
     method: Method
     preprocessing: Preprocessing
-    model: Any
+    model: Model
     loss: losses.Loss
     outcome: Outcome
-    trace: list[dict[str, Any]] = field(default_factory=list)
+    trace: list[TraceEntry] = field(default_factory=list)
     calibration: Calibration | None = None
     path: tuple[Pipeline, ...] = ()
     left_out: OutOfSamplePredictions | None = None
@@ -246,7 +249,7 @@ class Pipeline:
         return np.array([shares[a:b].sum() for a, b in itertools.pairwise(starts)])
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """Outcome and run in the columns of a results row, and further names."""
         named = {name: self.method.get(name) for name in ("kernel", "solver")}
         named |= {"method": self.name, "task": self.task, "loss": self.loss.name}
@@ -261,7 +264,7 @@ class Pipeline:
 
     @parallel.one_blas_thread()
     @device.for_rows
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Inputs) -> np.ndarray:
         """(n,) or (n, classes) values before they become labels; for regression, scaled targets.
 
         Parameters
@@ -277,7 +280,7 @@ class Pipeline:
         views = [self._decision(rows) for rows in self.method.views_of(X)]
         return sum(views[1:], views[0]) / len(views) if len(views) > 1 else views[0]
 
-    def _decision(self, X: Any) -> np.ndarray:
+    def _decision(self, X: Inputs) -> np.ndarray:
         scaled = self.preprocessing.rows(X)
         with silent():
             values: np.ndarray = self.model.decision(scaled)
@@ -317,11 +320,11 @@ class Pipeline:
             return decision
         return self.target_scaler.transform(other.labels(decision))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Inputs) -> np.ndarray:
         """(n,) labels, or targets in their original units, of raw rows X (n, d)."""
         return self.labels(self.decision_function(X))
 
-    def score(self, X: Any, y: Any) -> PredictionScore:
+    def score(self, X: Inputs, y: ArrayLike) -> PredictionScore:
         """The score on raw rows X and targets y; see `Preprocessing.score`.
 
         Warns about unseen labels: rows with them count as wrong.
@@ -329,7 +332,7 @@ class Pipeline:
         self.preprocessing.warn_of_unknown(y)
         return self.evaluate(self.decision_function(X), y)
 
-    def evaluate(self, decision: np.ndarray, y: Any) -> PredictionScore:
+    def evaluate(self, decision: np.ndarray, y: ArrayLike) -> PredictionScore:
         """The result of score, from decision_function's values."""
         return self.method.score(self.preprocessing, self.ranked(decision), y)
 
@@ -501,7 +504,7 @@ class Pipeline:
 
     # ------------------------------------------------------------------ files
 
-    def save(self, path: Any, **more: Any) -> int:
+    def save(self, path: str | Path | None, **more: object) -> int:
         """Write the model file, or nothing if path is None.
 
         Parameters
@@ -543,7 +546,7 @@ class Pipeline:
         return model.write(path, header, arrays)
 
     @classmethod
-    def of_state(cls, method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> Pipeline:
+    def of_state(cls, method: Method, header: JsonObject, arrays: Arrays) -> Pipeline:
         """The pipeline from a model file's header and arrays.
 
         Raises DataError or KeyError if the file is damaged or incomplete.
@@ -578,7 +581,7 @@ def silent() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
-def sizes(method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, int]:
+def sizes(method: Method, header: JsonObject, arrays: Arrays) -> dict[str, int]:
     """The sizes of a model file's axes known from its header and labels."""
     task, inputs, outputs = header["task"], header["info"]["n_inputs"], 1
     if task not in (*CLASSIFICATION, "regression") or type(inputs) is not int or inputs < 0:
@@ -624,12 +627,12 @@ class Checkpointer:
     every: int | None = None
     resume: bool = False
 
-    def write(self, method: Method, header: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, method: Method, header: JsonObject, arrays: Arrays) -> None:
         """Write the state of a training of that method."""
         header = header | {"kind": KIND, "method": method.name, "params": method.values}
         model.write(self.path, header | {"digest": digest(header, arrays)}, arrays)
 
-    def load(self, method: Method, rows: str | None = None) -> tuple[dict[str, Any], Arrays] | None:
+    def load(self, method: Method, rows: str | None = None) -> tuple[JsonObject, Arrays] | None:
         """Header and arrays of the checkpoint to resume from; None to start from the beginning.
 
         rows: a hash of the rows, which may have decided options.
@@ -691,7 +694,7 @@ class Checkpointer:
         )
 
 
-def known_before(path: Any) -> dict[str, Any]:
+def known_before(path: str | Path | None) -> JsonObject:
     """The header of an existing checkpoint; empty if there is none, or the file is no checkpoint,
     which `Checkpointer.load` reports.
     """
@@ -702,7 +705,7 @@ def known_before(path: Any) -> dict[str, Any]:
     return header if header.get("kind") == KIND else {}
 
 
-def digest(header: dict[str, Any], arrays: Arrays) -> str:
+def digest(header: JsonObject, arrays: Arrays) -> str:
     """A hash of the checkpoint's content."""
     content = hashlib.blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from rfx import env
 from rfx.data.rows import WIDE, keeps_sparse
@@ -29,7 +30,7 @@ from rfx.fitting.target_coding import TargetCoding, listed_labels, squeezed_outp
 from rfx.losses import EPSILON, Loss
 from rfx.measures import ROW_MEASURES, LabelledRows
 from rfx.options import Declared
-from rfx.types import Inputs
+from rfx.types import Inputs, JsonObject
 
 T = TypeVar("T")
 MSE = "mean squared error"
@@ -52,7 +53,7 @@ class Listening:
     """
 
     progress: Progress | None = None
-    held_out: tuple[Any, Any] | None = None
+    held_out: tuple[Inputs, ArrayLike] | None = None
     squared: bool = False
 
 
@@ -69,7 +70,7 @@ class HeldOutCurve:
         error in units of the scaled target.
     """
 
-    X: Any
+    X: Inputs
     error: Callable[[np.ndarray], float]
 
 
@@ -106,8 +107,8 @@ class Problem:
         By which options are chosen, one of ROW_MEASURES; None for the error rate of classes.
     """
 
-    X: Any
-    Y: Any
+    X: Inputs
+    Y: np.ndarray
     loss: Loss
     task: str
     weights: np.ndarray | None = None
@@ -289,7 +290,7 @@ class Cache:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[str, tuple[Hashable, Any]] = {}
+        self._entries: dict[str, tuple[Hashable, object]] = {}
 
     def get(self, kind: str, key: Hashable, make: Callable[[], T]) -> T:
         """The value of that kind for the key: the cached one, or the result of `make`."""
@@ -300,11 +301,13 @@ class Cache:
 
 
 # Called by a solver with its report of a step, and a function that returns its current weights.
-StepCallback = Callable[[TraceEntry, Callable[[], Any]], None]
+StepCallback: TypeAlias = Callable[[TraceEntry, Callable[[], np.ndarray]], None]
 
 
 def evaluating(
-    problem: Problem, decide: Callable[[Any], Callable[[Any], Any]], offset: Any = 0.0
+    problem: Problem,
+    decide: Callable[[Inputs], Callable[[np.ndarray], np.ndarray]],
+    offset: ArrayLike = 0.0,
 ) -> StepCallback | None:
     """The callback of a solver that reports weights; None without a listener.
 
@@ -328,7 +331,7 @@ def evaluating(
     values = np.zeros((curve.X.shape[0], n_outputs))
     offset = np.broadcast_to(offset, n_outputs)
 
-    def tell(entry: TraceEntry, coef: Callable[[], Any]) -> None:
+    def tell(entry: TraceEntry, coef: Callable[[], np.ndarray]) -> None:
         found = np.asarray(decision(coef()))
         if found.ndim == 1:
             output = entry.get("output", 0)
@@ -365,7 +368,7 @@ def check_inputs(n_inputs: int) -> None:
         )
 
 
-def default_epsilon(method: Declared, Y: Any) -> dict[str, float]:
+def default_epsilon(method: Declared, Y: np.ndarray) -> dict[str, float]:
     """The default of --epsilon for scaled targets Y (n, k), if the loss has a tube without a
     width.
     """
@@ -402,7 +405,7 @@ class PredictionScore:
     mae: float | None = None
     rmse_by_target: list[float] | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The entries of a results row, by column or name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
@@ -434,11 +437,11 @@ class Preprocessing:
             changes["coding"] = replace(self.coding, classes=changes.pop("classes"))
         return replace(self, **changes)
 
-    def rows(self, X: Any) -> Any:
+    def rows(self, X: Inputs) -> Inputs:
         """Scaled rows of raw X (n, d)."""
         return self.scaler.transform(X, dtype=self.dtype)
 
-    def targets(self, y: Any) -> np.ndarray:
+    def targets(self, y: np.ndarray) -> np.ndarray:
         """Targets (n, k): scaled, or +-1 for each class against the rest (one column for two
         classes).
         """
@@ -448,7 +451,7 @@ class Preprocessing:
         """(n,) labels, or targets in their original units, of decision values (n,) or (n, k)."""
         return self.coding.decode(decision)
 
-    def score(self, decision: np.ndarray, y: Any) -> PredictionScore:
+    def score(self, decision: np.ndarray, y: ArrayLike) -> PredictionScore:
         """The accuracy for classification, the RMSE in the unit of the target, its range for
         `minmax01`, its standard deviation for `standard`.
 
@@ -478,7 +481,7 @@ class Preprocessing:
             raise DataError(f"none of the labels ({labels}) is among the model's classes ({known})")
         return PredictionScore("accuracy", float(np.mean(self.labels(decision) == y)))
 
-    def warn_of_unknown(self, y: Any) -> None:
+    def warn_of_unknown(self, y: ArrayLike) -> None:
         """Warn about numeric labels y (n,) that are not among the classes.
 
         For words, the file reader warns.
@@ -493,13 +496,13 @@ class Preprocessing:
             message = f"the rows have labels that were absent in training: {labels}; {NEVER_SEEN}"
             warn(message)
 
-    def error(self, decision: np.ndarray, y: Any) -> float:
+    def error(self, decision: np.ndarray, y: ArrayLike) -> float:
         """The error rate, or the RMSE in units of the scaled target."""
         score = self.score(decision, y).score
         return score if self.coding.task == "regression" else 1.0 - score
 
 
-def input_dtype(method: Any) -> np.dtype:
+def input_dtype(method: Declared) -> np.dtype:
     """The type of the scaled inputs."""
     return np.promote_types(method.get("dtype") or "float64", np.float32)
 

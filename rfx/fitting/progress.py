@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
+
+from rfx.types import JsonObject
 
 # A report of a step by name: a solver's (see `rfx.solvers.base.Recorder`), or one in JSON.
-TraceEntry: TypeAlias = dict[str, Any]
+TraceEntry: TypeAlias = JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,15 +9,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx import parallel
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms import SAMPLE, Inputs, Scaler, Survey
+from rfx.data.transforms import SAMPLE, Scaler, Survey
+from rfx.data.transforms import Inputs as InputPreparation
 from rfx.data.virtual import virtual_copies, virtual_source
 from rfx.errors import UsageError
 from rfx.fitting import input_selection, weights
@@ -28,11 +30,11 @@ from rfx.fitting.method import not_none, scalars
 from rfx.fitting.metric_learning import dense
 from rfx.fitting.pipeline import PROBABILISTIC, Checkpointer, Outcome, Pipeline, silent
 from rfx.fitting.problem import Preprocessing, Problem, check_inputs, input_dtype
-from rfx.fitting.progress import Progress, ProgressReport
+from rfx.fitting.progress import Progress, ProgressReport, TraceEntry
 from rfx.fitting.stream_methods import (
     HEAD,
-    Arrays,
     Batch,
+    OwnSolver,
     Setup,
     StreamMethod,
     StreamModel,
@@ -48,9 +50,10 @@ from rfx.fitting.target_coding import (
     learn_coding,
     squeezed_outputs,
 )
+from rfx.types import Arrays, Inputs, JsonObject
 
 # Returns an iterator of (X, y) over all rows each time it is called.
-Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
+Chunks: TypeAlias = Callable[[], Iterator[tuple[Inputs, np.ndarray]]]
 # Maximum rows of the sample on which options are chosen; other words for the bandwidth than loo are
 # resolved on SAMPLE of them.
 CHOICE_ROWS = 6144
@@ -72,7 +75,7 @@ class Learned:
     Parameters
     ----------
     preprocessing : Preprocessing
-    inputs : Inputs
+    inputs : InputPreparation
         Scaling, unit length and principal components.
     setup : Setup
         Without weights.
@@ -86,7 +89,7 @@ class Learned:
     """
 
     preprocessing: Preprocessing
-    inputs: Inputs
+    inputs: InputPreparation
     setup: Setup
     n_inputs: int
     n_targets: int
@@ -105,7 +108,7 @@ class Learned:
         coding.check_known(y, self.preprocessing.schema)
         return coding.encode(y, self.setup.loss.name == "softmax")
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> JsonObject:
         """For model files and checkpoints."""
         p, params = self.inputs.pca, self.setup.kernel_params
         header = {
@@ -120,7 +123,7 @@ class Learned:
         }
         return header if self.weight_sum is None else header | {"weight_sum": self.weight_sum}
 
-    def state(self) -> tuple[dict[str, Any], Arrays]:
+    def state(self) -> tuple[JsonObject, Arrays]:
         """Header and arrays for a checkpoint."""
         coding, scaler = self.preprocessing.coding, self.inputs.scaler.to_dict()
         header = self.header() | {
@@ -137,7 +140,7 @@ class Learned:
 
     @classmethod
     def of_state(
-        cls, header: dict[str, Any], arrays: Arrays, method: StreamMethod, schema: Schema | None
+        cls, header: JsonObject, arrays: Arrays, method: StreamMethod, schema: Schema | None
     ) -> Learned:
         """The values in a checkpoint."""
         named = {"kind": header["scaling"], "metric": header.get("metric", "none")}
@@ -184,7 +187,7 @@ class Session:
         schema: Schema | None = None,
         classes: np.ndarray | None = None,
         checkpointer: Checkpointer | None = None,
-        held_out: tuple[Any, Any] | None = None,
+        held_out: tuple[Inputs, ArrayLike] | None = None,
         squared: bool = False,
         progress: Progress | None = None,
     ) -> None:
@@ -194,9 +197,9 @@ class Session:
         self.squared, self.progress = squared, progress
         self.constraint: SplitConstraint | None = None
         self.weights = BatchWeights()
-        self.learned: Any = None
-        self.solver: Any = None
-        self.curve: list[dict[str, Any]] = []
+        self._learned: Learned | None = None
+        self.solver: OwnSolver = None
+        self.curve: list[TraceEntry] = []
         self.samples, self.seconds, self.next_point, self.epochs = 0, 0.0, 1.0, 1
         self.loss_sum, self.loss_rows = 0.0, 0.0
         self.seconds_choice, self._evaluating = 0.0, 0.0
@@ -207,7 +210,13 @@ class Session:
         self.next_judged, self.judged, self.fresh = 0, list[np.ndarray](), True
         self.least_steps = STEPS
 
-    def __getstate__(self) -> dict[str, Any]:
+    @property
+    def learned(self) -> Learned:
+        """What was learnt before the first step."""
+        assert self._learned is not None
+        return self._learned
+
+    def __getstate__(self) -> dict[str, object]:
         # listeners are not pickled
         return self.__dict__ | {
             "_live": None,
@@ -220,7 +229,11 @@ class Session:
 
     @parallel.one_blas_thread()
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, constraint: SplitConstraint | None = None
+        self,
+        X: Inputs,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        constraint: SplitConstraint | None = None,
     ) -> Pipeline:
         """Learn from rows in memory, with a random order in each epoch.
 
@@ -239,20 +252,21 @@ class Session:
         if method.virtual != "none":
             _check_virtual(method, weighted or (constraint is not None and constraint.given))
             constraint = None
-        self.constraint, own, y = constraint, None, every
+        self.constraint, own, targets = constraint, None, every
         if weighted:
-            task = find_task(method, TargetArray(y))
-            X, y, own, self.constraint = weights.counted(
-                method, task, self.schema, X, y, sample_weight, constraint
+            task = find_task(method, TargetArray(every))
+            X, targets, own, self.constraint = weights.counted(
+                method, task, self.schema, X, every, sample_weight, constraint
             )
-            classes = known_classes(classes, task, every, y)
+            classes = known_classes(classes, task, every, targets)
         self.weights = BatchWeights(own)
         if method.virtual_copies is not None:
-            X, y = virtual_copies(method.virtual, X, y, method.seed, method.virtual_copies)
-        source: Source = ArraySource(X, y, method.seed, method.replace, own)
+            copies = method.virtual_copies
+            X, targets = virtual_copies(method.virtual, X, targets, method.seed, copies)
+        source: Source = ArraySource(X, targets, method.seed, method.replace, own)
         if method.endless:
-            source = virtual_source(method.virtual, X, y, method.seed)
-        return self._run(source, lambda: iter([(X, y)]), 0, start, classes)
+            source = virtual_source(method.virtual, X, targets, method.seed)
+        return self._run(source, lambda: iter([(X, targets)]), 0, start, classes)
 
     @parallel.one_blas_thread()
     def fit_stream(self, source: Source) -> Pipeline:
@@ -263,7 +277,7 @@ class Session:
         self.least_steps = 0
         head = s.head or (None if source.rewindable else HEAD)
 
-        def chunks() -> Iterator[tuple[Any, np.ndarray]]:
+        def chunks() -> Iterator[tuple[Inputs, np.ndarray]]:
             if head is not None:
                 yield source.peek(head)
                 return
@@ -275,7 +289,13 @@ class Session:
         return self._run(source, chunks, s.buffer, start)
 
     @parallel.one_blas_thread()
-    def further(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Pipeline:
+    def further(
+        self,
+        X: Inputs,
+        y: ArrayLike,
+        classes: np.ndarray | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Pipeline:
         """Make steps over the rows X (n, d), y (n,) or (n, k), in order, in batches.
 
         The first call also learns scaling, gamma and, unless `classes` is given, the labels. The
@@ -286,14 +306,15 @@ class Session:
                 f"method {self.method.name} does not learn from further rows; use fit, or another"
                 " method"
             )
-        y = checked_targets(X, y, None if self.learned is None else self.learned.n_targets)
-        given = weights.of_rows(y, sample_weight)
+        n_targets = None if self._learned is None else self._learned.n_targets
+        targets = checked_targets(X, y, n_targets)
+        given = weights.of_rows(targets, sample_weight)
         labelled = BatchWeights(None, self.method.get("class_weight"), self.schema)
         self.weights.by_label = labelled.by_label
-        if self.learned is None:
-            self.learn(lambda: iter([(X, y)]), classes, sample_weight=given)
+        if self._learned is None:
+            self.learn(lambda: iter([(X, targets)]), classes, sample_weight=given)
             self.start(True)
-        for X_part, y_part, index in Stream(ArraySource(X, y), self.method.batch):
+        for X_part, y_part, index in Stream(ArraySource(X, targets), self.method.batch):
             own = self.weights.further(y_part, weights.part(given, index))
             self.advance(X_part, y_part, None, own)
         return self._pipeline(self.seconds)
@@ -348,9 +369,7 @@ class Session:
         epochs = None if endless and source.rewindable else self.epochs
         return Stream(source, method.batch, buffer, method.seed, epochs)
 
-    def _resumed(
-        self, source: Source, buffer: int, header: dict[str, Any], arrays: Arrays
-    ) -> Stream:
+    def _resumed(self, source: Source, buffer: int, header: JsonObject, arrays: Arrays) -> Stream:
         """The batches that follow those of a checkpoint, whose state is restored."""
         self._restore(header, arrays)
         source.begin = header.get("begin")
@@ -369,7 +388,7 @@ class Session:
         if self.continues and self.finished and source.row:
             setup = self.learned.setup
             setup = replace(setup, n_rows=setup.n_rows + source.row)
-            self.learned = replace(self.learned, setup=setup)
+            self._learned = replace(self.learned, setup=setup)
             self.continues = False
 
     def _batches(self, source: Source) -> Iterator[Batch]:
@@ -378,7 +397,7 @@ class Session:
         for X, y, index in Stream(source, 4096):
             yield self._prepared(X), self.learned.encode(y), index
 
-    def _prepared(self, X: Any) -> Any:
+    def _prepared(self, X: Inputs) -> Inputs:
         return self.learned.inputs.transform(X, input_dtype(self.method))
 
     # ------------------------------------------------------------------ steps of a training
@@ -386,7 +405,7 @@ class Session:
     def learn(
         self,
         chunks: Chunks,
-        classes: Any = None,
+        classes: np.ndarray | None = None,
         name: str | None = None,
         counted: bool = False,
         sample_weight: np.ndarray | None = None,
@@ -456,7 +475,7 @@ class Session:
         )
 
     def _know(self, learned: Learned) -> None:
-        self.learned, self.method = learned, self.asked.with_choice(learned.chosen)
+        self._learned, self.method = learned, self.asked.with_choice(learned.chosen)
 
     def start(self, rewindable: bool) -> None:
         """Create the solver, and follow its values for the held-out rows."""
@@ -467,7 +486,9 @@ class Session:
             views = [self._prepared(view) for view in s.views_of(self.held_out[0])]
             self._live = lambda: np.mean([s.predict(self.solver, view) for view in views], axis=0)
 
-    def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
+    def advance(
+        self, X: Inputs, y: np.ndarray, index: np.ndarray | None, own: np.ndarray | None
+    ) -> None:
         """One step over a batch of raw rows."""
         rows, Y, known = self._prepared(X), self.learned.encode(y), self.learned
         fresh = self.fresh or self.samples < known.setup.n_rows
@@ -580,7 +601,7 @@ class Session:
         arrays |= dict(zip(JUDGED, self.judged))
         checkpointer.write(self.asked, header, arrays)
 
-    def _restore(self, header: dict[str, Any], arrays: Arrays) -> None:
+    def _restore(self, header: JsonObject, arrays: Arrays) -> None:
         """Restore what a checkpoint has learnt and counted."""
         self._know(Learned.of_state(header, arrays, self.asked, self.schema))
         counts, self.curve = header["counts"], header["curve"]
@@ -592,7 +613,7 @@ class Session:
     # ------------------------------------------------------------------ results
 
     def _pipeline(
-        self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None
+        self, seconds: float, status: str = "converged", more: dict[str, object] | None = None
     ) -> Pipeline:
         """The pipeline of the training so far."""
         s, known, solver = self.method, self.learned, self.solver

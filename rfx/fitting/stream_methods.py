@@ -8,17 +8,19 @@ With sample weights it is the weighted mean, so that weight 2 counts a row twice
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx import losses
 from rfx import steps as told
 from rfx.data.stream import ArraySource, Source, Stream
-from rfx.data.transforms import PCA, SAMPLE, Inputs
+from rfx.data.transforms import PCA, SAMPLE
+from rfx.data.transforms import Inputs as InputPreparation
 from rfx.data.virtual import virtual_change
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS
@@ -51,10 +53,12 @@ from rfx.kernels import KERNELS
 from rfx.model import Array
 from rfx.options import Chosen, option
 from rfx.solvers.stochastic.gradient import DAMPING, Descent, StepSizeSchedule
+from rfx.types import Arrays, Inputs, JsonObject, KernelParams
 
 # Prepared rows, encoded targets (n, outputs), and the rows' numbers.
-Batch = tuple[Any, np.ndarray, np.ndarray]
-Arrays = dict[str, np.ndarray]
+Batch: TypeAlias = tuple[Inputs, np.ndarray, np.ndarray]
+# The solver that a method's `start` returned: a `StreamSolver` of a class of the method's own.
+OwnSolver: TypeAlias = Any
 # Rows per prediction call.
 ROWS = 8192
 # Number of first rows for learning preprocessing, if the input can be read only once.
@@ -102,17 +106,17 @@ class Setup:
     """
 
     task: str
-    loss: Any
-    kernel_params: dict[str, Any]
+    loss: losses.Loss
+    kernel_params: KernelParams
     n_inputs: int
     n_outputs: int
     n_rows: int = 0
-    sample: Any = None
+    sample: Inputs = None
     weights: np.ndarray | None = None
     rewindable: bool = False
 
     @classmethod
-    def of(cls, header: dict[str, Any], method: StreamMethod, classes: Any) -> Setup:
+    def of(cls, header: JsonObject, method: StreamMethod, classes: np.ndarray | None) -> Setup:
         """That of a model file or checkpoint."""
         labels = () if classes is None else classes
         return cls(
@@ -133,7 +137,7 @@ class StreamModel:
     ----------
     method : StreamMethod
     setup : Setup
-    inputs : Inputs
+    inputs : InputPreparation
         Unit length and principal components.
     about : dict
         The header of the model file.
@@ -146,18 +150,18 @@ class StreamModel:
 
     method: StreamMethod
     setup: Setup
-    inputs: Inputs
-    about: dict[str, Any]
+    inputs: InputPreparation
+    about: JsonObject
     parameters: Callable[[], Arrays]
-    predict: Callable[[Any], np.ndarray]
-    description: dict[str, Any]
+    predict: Callable[[Inputs], np.ndarray]
+    description: dict[str, object]
 
     def steps(self) -> told.Steps:
         """The computation steps of `decision` for dense rows."""
         function = self.method.function(self.about, self.parameters(), self.setup)[1]
         return self.inputs.steps(input_dtype(self.method)) + function()
 
-    def decision(self, X: Any) -> np.ndarray:
+    def decision(self, X: Inputs) -> np.ndarray:
         """(n, outputs) values for scaled rows X (n, d)."""
         out = np.empty((X.shape[0], self.setup.n_outputs))
         for start in range(0, X.shape[0], ROWS):
@@ -168,11 +172,45 @@ class StreamModel:
     def arrays(self) -> Arrays:
         return pca_arrays(self.inputs) | self.parameters()
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> JsonObject:
         return self.about
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return self.description
+
+
+class StreamSolver(Protocol):
+    """A training by steps, which can be pickled.
+
+    Attributes
+    ----------
+    t : int
+        The number of steps.
+    """
+
+    t: int
+
+    def step(
+        self,
+        X: Inputs,
+        Y: np.ndarray,
+        index: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> float:
+        """The mean loss of prepared rows X (n, d) with encoded targets Y (n, outputs) before a step
+        over them; their numbers in the set, and factors (n,) of their losses, or None.
+        """
+
+    def predictions(self, X: Inputs) -> np.ndarray:
+        """(n, outputs) float64 values of f."""
+
+    def state(self) -> Arrays:
+        """The arrays from which `restore` of another solver continues bitwise identically, if the
+        method is resumable.
+        """
+
+    def restore(self, state: Arrays) -> None:
+        """Continue from a state."""
 
 
 class StreamMethod(Method):
@@ -180,12 +218,7 @@ class StreamMethod(Method):
 
     A subclass defines
 
-    - ``start(setup)``: its solver before the first step. A solver can be pickled and has ``t``, the
-      number of its steps; ``step(X, Y, index, weights)``, which makes one over prepared rows X
-      (n, d) and encoded targets Y (n, outputs), with their numbers in the set and factors (n,) of
-      their losses or None, and returns the mean loss before it; ``predictions(X)``, the float64
-      values (n, outputs) of f; and if the method is resumable ``state()``, arrays from which
-      ``restore(state)`` of another solver continues bitwise identically.
+    - ``start(setup)``: its `StreamSolver` before the first step.
     - ``parameters(solver)``: the arrays of the model.
     - ``describe(solver)``: ``n_features``, ``model_size`` and more, as columns of a results row.
     - ``function(header, arrays, setup)``: f of prepared rows from a model file, and what returns
@@ -306,7 +339,7 @@ class StreamMethod(Method):
         "pca_components": Array("f", "inputs components"),
     }
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         without_virtual = [
             (
                 self.virtual == "none" and self.get(name) is not None,
@@ -357,27 +390,27 @@ class StreamMethod(Method):
 
     # ------------------------------------------------------------------ the solver
 
-    def predict(self, solver: Any, X: Any) -> np.ndarray:
+    def predict(self, solver: OwnSolver, X: Inputs) -> np.ndarray:
         """(n, outputs) values of f for prepared rows."""
         return solver.predictions(X)
 
-    def header(self, solver: Any) -> dict[str, Any]:
+    def header(self, solver: OwnSolver) -> JsonObject:
         """The solver's part of the model file's header."""
         return {}
 
-    def training_bytes(self, solver: Any) -> int | None:
+    def training_bytes(self, solver: OwnSolver) -> int | None:
         """Bytes that training has to keep besides the batch: the state of the solver, and the
         arrays of the feature map that no seed can produce. None where the state is not known.
         """
         return sum(int(values.nbytes) for values in solver.state().values())
 
     def finished(
-        self, solver: Any, batches: Callable[[], Iterator[Batch]], n_counted: float
-    ) -> dict[str, Any]:
+        self, solver: OwnSolver, batches: Callable[[], Iterator[Batch]], n_counted: float
+    ) -> dict[str, object]:
         """Further entries of the results row after training; batches() reads all rows again."""
         return {}
 
-    def learnt(self, problem: Problem) -> Any:
+    def learnt(self, problem: Problem) -> OwnSolver:
         """The solver after learning from prepared rows in memory, with a random order in each
         epoch.
         """
@@ -444,7 +477,7 @@ class StreamMethod(Method):
         return [value / problem.unit for value in super().candidates(name, problem)]
 
     def decisions_along(
-        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Inputs, cache: Cache
     ) -> Iterator[np.ndarray]:
         """Those of one f, infinite if training fails; lams are not used, because nu is one of the
         options.
@@ -456,7 +489,7 @@ class StreamMethod(Method):
 
     # ------------------------------------------------------------------ models
 
-    def views_of(self, X: Any) -> Iterator[Any]:
+    def views_of(self, X: Inputs) -> Iterator[Inputs]:
         """The rows X (n, d) over which f is averaged: unchanged, or their virtual examples 0, 1, …
         in turn.
         """
@@ -467,17 +500,19 @@ class StreamMethod(Method):
         for number in range(self.views):
             yield change(number)
 
-    def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> PredictionScore:
+    def score(
+        self, preprocessing: Preprocessing, decision: np.ndarray, y: ArrayLike
+    ) -> PredictionScore:
         scaler = preprocessing.coding.scaler
         if scaler is None:
             return super().score(preprocessing, decision, y)
-        y = checked_targets(decision, y, targets_per_row(decision))
+        targets = checked_targets(decision, y, targets_per_row(decision))
         # several targets have the unit of the score, one has its own
-        unit = scaler.unit if y.ndim > 1 else 1.0
-        mae = float(np.mean(np.abs(preprocessing.labels(decision) - y) / unit))
+        unit = scaler.unit if targets.ndim > 1 else 1.0
+        mae = float(np.mean(np.abs(preprocessing.labels(decision) - targets) / unit))
         return replace(super().score(preprocessing, decision, y), mae=mae)
 
-    def restore(self, header: dict[str, Any], arrays: Arrays) -> StreamModel:
+    def restore(self, header: JsonObject, arrays: Arrays) -> StreamModel:
         setup = Setup.of(header, self, arrays.get("classes"))
         own = {name: arrays[name] for name in self.saved_arrays(header) if name in arrays}
         return StreamModel(
@@ -539,7 +574,7 @@ class DescentMethod(GradientMethod):
     step1: float = option(1e-4, "See --step.", least=0)
     space = replace(StreamMethod.space, values={"nu": NUS, "theta": THETAS})
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         words = isinstance(self.nu, str)
         if not words or self.step != "theorem":
             _ = (self.updated(nu=FEW_NU) if words else self).descent
@@ -575,16 +610,16 @@ class DescentMethod(GradientMethod):
         return [value * problem.unit for value in (THETAS[:1] if self.precondition else THETAS)]
 
 
-def pca_arrays(inputs: Inputs) -> Arrays:
+def pca_arrays(inputs: InputPreparation) -> Arrays:
     """The principal components, for model files and checkpoints."""
     p = inputs.pca
     return {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
 
 
-def inputs_of(header: dict[str, Any], arrays: Arrays, scaler: Any) -> Inputs:
+def inputs_of(header: JsonObject, arrays: Arrays, scaler: Any) -> InputPreparation:
     """The preparation of rows in a model file or checkpoint, with that scaling."""
     if "pca_components" not in arrays:
-        return Inputs(scaler, header["unit"])
+        return InputPreparation(scaler, header["unit"])
     mean, components = arrays["pca_mean"], arrays["pca_components"]
     pca = PCA.from_dict({"centred": header["centred"], "mean": mean, "components": components})
-    return Inputs(scaler, header["unit"], pca)
+    return InputPreparation(scaler, header["unit"], pca)

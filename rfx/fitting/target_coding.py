@@ -7,17 +7,18 @@ or for several per row numbers (n, k).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx.data import guess_task
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.transforms import LOG, LogTargetScaler, Survey, TargetScaler, as_floats
 from rfx.errors import DataError, UsageError
 from rfx.options import Declared
+from rfx.types import Arrays, Inputs, JsonObject
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,7 @@ class TargetCoding:
     scaler: TargetScaler | None = None
 
     @classmethod
-    def of_state(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, Any], n_targets: int
-    ) -> TargetCoding:
+    def of_state(cls, header: JsonObject, arrays: Arrays, n_targets: int) -> TargetCoding:
         """The coding in the header and arrays of a model file or checkpoint.
 
         Raises DataError or KeyError if the file is damaged or incomplete.
@@ -56,7 +55,7 @@ class TargetCoding:
         """The kind of the scaling of a regression; ``none`` for classes."""
         return "none" if self.scaler is None else self.scaler.kind
 
-    def encode(self, y: Any, softmax: bool = False) -> np.ndarray:
+    def encode(self, y: np.ndarray, softmax: bool = False) -> np.ndarray:
         """Targets (n, outputs): scaled, +-1 for each class against the rest (one column for two
         classes), or for softmax 0 and 1.
         """
@@ -113,7 +112,7 @@ class TargetArray:
         The option target_transform.
     """
 
-    y: Any
+    y: np.ndarray
     weights: np.ndarray | None = None
     transform: str = "none"
 
@@ -139,7 +138,9 @@ class TargetArray:
 TargetStatistics: TypeAlias = TargetArray | Survey
 
 
-def find_task(method: Declared, targets: TargetStatistics, classes: Any = None) -> str:
+def find_task(
+    method: Declared, targets: TargetStatistics, classes: np.ndarray | None = None
+) -> str:
     """The task of rows with such targets: as given, else by the number of the labels known
     beforehand, else by the targets.
 
@@ -166,7 +167,7 @@ def find_task(method: Declared, targets: TargetStatistics, classes: Any = None) 
 
 
 def learn_coding(
-    method: Declared, task: str, targets: TargetStatistics, classes: Any = None
+    method: Declared, task: str, targets: TargetStatistics, classes: np.ndarray | None = None
 ) -> TargetCoding:
     """The coding of the targets for a task; classes: the labels, if known beforehand.
 
@@ -193,7 +194,9 @@ def learn_coding(
     return TargetCoding(task, labels)
 
 
-def known_classes(classes: Any, task: str, every: np.ndarray, y: np.ndarray) -> Any:
+def known_classes(
+    classes: np.ndarray | None, task: str, every: np.ndarray, y: np.ndarray
+) -> np.ndarray | None:
     """The labels known beforehand, of the targets `every` of all rows and y of those whose weight
     is not zero: a class whose rows all have weight zero remains a class.
     """
@@ -205,14 +208,14 @@ def known_classes(classes: Any, task: str, every: np.ndarray, y: np.ndarray) -> 
 # ---------------------------------------------------------------------- raw targets
 
 
-def checked_targets(X: Any, y: Any, n_targets: int | None = None) -> Any:
+def checked_targets(X: Inputs, y: ArrayLike, n_targets: int | None = None) -> np.ndarray:
     """y as float64, (n,) or for k > 1 targets per row (n, k), of the rows X (n, d); those of rows
     on workers stay there.
 
     n_targets is the required k, None for any. Raises DataError if there are no rows, or another
     number of targets.
     """
-    Y = as_floats(y)
+    Y: np.ndarray = as_floats(y)
     if Y.ndim == 2 and Y.shape[1] == 1:
         Y = Y[:, 0]
     if X.shape[0] == 0 or X.shape[0] != len(Y):
@@ -233,7 +236,7 @@ def targets_per_row(y: np.ndarray) -> int:
     return y.shape[1] if y.ndim == 2 else 1
 
 
-def check_transform(method: Declared, task: str, y: Any) -> None:
+def check_transform(method: Declared, task: str, y: np.ndarray) -> None:
     """Raise UsageError for a transform of targets y that are classes, several per row, or on
     workers.
     """
@@ -250,7 +253,7 @@ def check_transform(method: Declared, task: str, y: Any) -> None:
         raise UsageError(f"--target-transform is {transform}, which is for {other}; omit it")
 
 
-def listed_labels(labels: Any, schema: Schema | None = None) -> str:
+def listed_labels(labels: np.ndarray, schema: Schema | None = None) -> str:
     """The first ten labels, for a message."""
     shown = ", ".join(label_text(schema, label) for label in labels[:10])
     return shown + (", …" if len(labels) > 10 else "")

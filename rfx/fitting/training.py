@@ -9,6 +9,7 @@ from pathlib import Path as File
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx import device, parallel
 from rfx.data import repeats
@@ -47,6 +48,7 @@ from rfx.fitting.target_coding import (
     squeezed_outputs,
 )
 from rfx.options import Path
+from rfx.types import Inputs, JsonObject
 
 # The options with which a model with chosen inputs can be trained again.
 CHOSEN = (*INPUTS, "gamma", "lam")
@@ -81,11 +83,11 @@ class Trainer:
         """The name of the method."""
         return self.method.name
 
-    def with_options(self, **changes: Any) -> Trainer:
+    def with_options(self, **changes: object) -> Trainer:
         """The same method with other values for some options."""
         return replace(self, method=self.method.updated(**changes))
 
-    def keep(self, path: Any, every: int | None = None, resume: bool = False) -> Trainer:
+    def keep(self, path: str | File, every: int | None = None, resume: bool = False) -> Trainer:
         """The trainer that writes a checkpoint to `path` after this many steps and at the end.
 
         resume: start from the existing one. UsageError if the method can't write checkpoints.
@@ -104,7 +106,7 @@ class Trainer:
 
     def session(
         self,
-        held_out: tuple[Any, Any] | None = None,
+        held_out: tuple[Inputs, ArrayLike] | None = None,
         squared: bool = False,
         progress: Progress | None = None,
     ) -> Session:
@@ -122,11 +124,11 @@ class Trainer:
     @device.for_rows
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: Inputs,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        held_out: tuple[Any, Any] | None = None,
+        held_out: tuple[Inputs, ArrayLike] | None = None,
         squared: bool = False,
         progress: Progress | None = None,
         constraint: SplitConstraint | None = None,
@@ -234,7 +236,7 @@ class Trainer:
             points[-1].check_finite()
         return points
 
-    def _of_best_transform(self, X: Any, y: Any, *more: Any, **listening: Any) -> Pipeline:
+    def _of_best_transform(self, X: Inputs, y: ArrayLike, *more: Any, **listening: Any) -> Pipeline:
         """The pipeline of targets or of their logarithms: that with the smaller error on rows left
         out, in units of the targets; without a choice if a target is not positive.
         """
@@ -264,10 +266,10 @@ class Trainer:
 
     def along(
         self,
-        X: Any,
-        y: Any,
+        X: Inputs,
+        y: ArrayLike,
         lams: list[float],
-        X_out: Any,
+        X_out: Inputs,
         constraint: SplitConstraint | None = None,
     ) -> Iterator[tuple[Pipeline, np.ndarray]]:
         """Decision values of the raw rows X_out for each lambda, largest first.
@@ -287,9 +289,9 @@ class Trainer:
         rows = preprocessing.rows(X_out)
         for values in method.decisions_along(problem, lams, rows, cache):
             decision = squeezed_outputs(values)
-            # it has no model, and thus no outcome
+            # neither a model nor an outcome
             nothing: Any = None
-            yield Pipeline(prepared.asked, preprocessing, None, problem.loss, nothing), decision
+            yield Pipeline(prepared.asked, preprocessing, nothing, problem.loss, nothing), decision
 
 
 @dataclass(frozen=True)
@@ -318,9 +320,9 @@ class Prepared:
     asked: Method
     steps: list[ChoiceTrace]
     seconds: float
-    rows: tuple[Any, np.ndarray, np.ndarray | None]
+    rows: tuple[Inputs, np.ndarray, np.ndarray | None]
 
-    def with_curve(self, X: Any, y: Any) -> Prepared:
+    def with_curve(self, X: Inputs, y: ArrayLike) -> Prepared:
         """The same with raw rows X, y to evaluate at every step of the solver."""
         targets = np.asarray(y, np.float64)
 
@@ -359,9 +361,9 @@ class FittedPath:
 
 def prepare(
     trainer: Trainer,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: Inputs,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
     progress: Progress | None = None,
     constraint: SplitConstraint | None = None,
 ) -> Prepared:
@@ -408,7 +410,7 @@ def prepare(
     )
 
 
-def _found_repeats(X: Any, tell: bool) -> SplitConstraint | None:
+def _found_repeats(X: Inputs, tell: bool) -> SplitConstraint | None:
     """What keeps equal rows together, which a line says."""
     constraint = repeats.find_constraint(X)
     if constraint is not None and tell:
@@ -428,7 +430,7 @@ def _check_loss(method: Method, task: str) -> None:
         )
 
 
-def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> dict[str, Any]:
+def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> JsonObject:
     """The outcome of a fit by column of a results row."""
     solution, features = fitted.solution, fitted.seconds.get("features", 0.0)
     columns = {
@@ -443,4 +445,4 @@ def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> di
         "seconds_fit": seconds - features,
         "lam": lam,
     }
-    return columns | fitted.model.describe() | fitted.details
+    return columns | fitted.model.describe() | dict(fitted.details)

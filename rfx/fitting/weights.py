@@ -8,9 +8,10 @@ losses combine weights with labels (`rfx.losses.Weighted`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.group_splits import SplitConstraint
@@ -20,6 +21,7 @@ from rfx.errors import DataError, UsageError, or_near
 from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import scaled_rows
 from rfx.options import BALANCED, Declared, LabelWeights
+from rfx.types import Inputs
 
 # `balanced`, or {encoded label: weight}.
 ByLabel: TypeAlias = str | Mapping[float, float]
@@ -33,11 +35,11 @@ def counted(
     method: Declared,
     task: str,
     schema: Schema | None,
-    X: Any,
+    X: Inputs,
     y: np.ndarray,
-    sample_weight: Any,
+    sample_weight: ArrayLike | None,
     constraint: SplitConstraint | None = None,
-) -> tuple[Any, np.ndarray, np.ndarray | None, SplitConstraint | None]:
+) -> tuple[Inputs, np.ndarray, np.ndarray | None, SplitConstraint | None]:
     """(X, y, weights, constraint) of the rows with nonzero weight; weights are None if all are 1.
 
     Raises UsageError if the method, its solver or its task does not support weights.
@@ -77,7 +79,7 @@ def not_for_regression(class_weight: str | None) -> UsageError:
 
 
 def of_rows(
-    y: np.ndarray, sample_weight: Any = None, class_weight: ByLabel | None = None
+    y: np.ndarray, sample_weight: ArrayLike | None = None, class_weight: ByLabel | None = None
 ) -> np.ndarray | None:
     """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k); None if
     all are 1.
@@ -181,8 +183,8 @@ def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.n
 
 
 def problem(
-    Z: Any, Y: np.ndarray, loss: Loss, weights: np.ndarray | None
-) -> tuple[Any, np.ndarray, SmoothLoss]:
+    Z: Inputs, Y: np.ndarray, loss: Loss, weights: np.ndarray | None
+) -> tuple[Inputs, np.ndarray, SmoothLoss]:
     """(Z, Y, loss) of the same problem that include the weights (n,) of the rows of Z (n, D) and Y
     (n, k); None for ones.
     """

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,10 +39,10 @@ from rfx.fitting.method import Method, Refusal
 from rfx.fitting.options import DTYPE, KERNEL, LOSS, MOST, N_FEATURES, SCALING
 from rfx.fitting.problem import input_dtype
 from rfx.fitting.stream_methods import (
-    Arrays,
     Batch,
     DescentMethod,
     GradientMethod,
+    OwnSolver,
     Setup,
     StreamMethod,
 )
@@ -59,10 +59,10 @@ from rfx.solvers.stochastic.gradient import (
     Support,
 )
 from rfx.solvers.stochastic.sdca import DualSolver, KernelSDCA, LinearSDCA
-from rfx.types import Inputs
+from rfx.types import Arrays, Inputs, JsonObject, KernelParams
 
 # What the arrays of a model file define: the decision values of rows, and the steps to them.
-Restored: TypeAlias = tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]
+Restored: TypeAlias = tuple[Callable[[Inputs], np.ndarray], Callable[[], told.Steps]]
 
 # ---------------------------------------------------------------------- kinds of functions
 
@@ -80,11 +80,11 @@ class ExactKernel(StreamMethod):
         "support": Array("f", "vectors prepared"),
     }
 
-    def support(self, params: dict[str, Any], rows: Any = None) -> Support:
+    def support(self, params: KernelParams, rows: Inputs = None) -> Support:
         """The rows with the kernel's parameters."""
         return Support(self.kernel, params, input_dtype(self), rows)
 
-    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
+    def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
         coef, rows, params = arrays["coef"], arrays["support"], setup.kernel_params
         kernel = kernels.get_kernel(self.kernel)
 
@@ -100,10 +100,10 @@ class Rows(ExactKernel):
     def draw(self, setup: Setup) -> Support:
         return self.support(setup.kernel_params)
 
-    def parameters(self, solver: Any) -> Arrays:
+    def parameters(self, solver: OwnSolver) -> Arrays:
         return {"support": solver.support.rows, "coef": solver.coef}
 
-    def describe(self, solver: Any) -> dict[str, Any]:
+    def describe(self, solver: OwnSolver) -> dict[str, object]:
         return {"n_features": None, "model_size": solver.support.n_rows}
 
 
@@ -126,23 +126,23 @@ class Landmarks(ExactKernel):
         feature_map = NystromMap(self.kernel, landmarks, setup.kernel_params, input_dtype(self))
         return Features(feature_map, seconds=time.perf_counter() - start)
 
-    def support(self, params: dict[str, Any], rows: Any = None) -> Support:
+    def support(self, params: KernelParams, rows: Inputs = None) -> Support:
         # coefficients of nearly dependent landmarks cancel: use float64
         return Support(self.kernel, params, np.float64, rows)
 
-    def predict(self, solver: Any, X: Any) -> np.ndarray:
+    def predict(self, solver: OwnSolver, X: Inputs) -> np.ndarray:
         m = solver.features.map
         return self.support(m.params, m.landmarks).values(X, m.fold(solver.w))
 
-    def parameters(self, solver: Any) -> Arrays:
+    def parameters(self, solver: OwnSolver) -> Arrays:
         m = solver.features.map
         return {"support": m.landmarks, "coef": m.fold(solver.w)}
 
-    def training_bytes(self, solver: Any) -> int | None:
+    def training_bytes(self, solver: OwnSolver) -> int | None:
         stored, m = super().training_bytes(solver), solver.features.map
         return stored and stored + m.landmarks.nbytes + m.factor.nbytes
 
-    def describe(self, solver: Any) -> dict[str, Any]:
+    def describe(self, solver: OwnSolver) -> dict[str, object]:
         rank = solver.features.n_features
         return {
             "n_features": self.n_features,
@@ -159,7 +159,7 @@ class RandomFeatures(StreamMethod):
     features: str = FEATURES()
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         MAPS[self.kernel].check_variant(self.kernel, self.n_features, self.features)
         return super().refusals(given)
 
@@ -175,28 +175,28 @@ class RandomFeatures(StreamMethod):
         )
         return Features(feature_map, 1 / math.sqrt(feature_map.n_features))
 
-    def parameters(self, solver: Any) -> Arrays:
+    def parameters(self, solver: OwnSolver) -> Arrays:
         of_map = {f"map_{name}": values for name, values in solver.features.map.arrays.items()}
         return {"coef": solver.w} | of_map
 
-    def header(self, solver: Any) -> dict[str, Any]:
+    def header(self, solver: OwnSolver) -> JsonObject:
         return {"map": solver.features.map.header()}
 
-    def training_bytes(self, solver: Any) -> int | None:
+    def training_bytes(self, solver: OwnSolver) -> int | None:
         stored, arrays = super().training_bytes(solver), solver.features.map.arrays.values()
         return stored and stored + sum(values.nbytes for values in arrays)
 
-    def describe(self, solver: Any) -> dict[str, Any]:
+    def describe(self, solver: OwnSolver) -> dict[str, object]:
         return {"n_features": solver.features.n_features, "model_size": len(solver.w)}
 
-    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
+    def saved_arrays(self, header: JsonObject) -> dict[str, Array]:
         # the map's inputs are the prepared rows, which principal components reduce
         return self.arrays | {
             f"map_{name}": Array(part.kind, part.axes.replace("inputs", "prepared"))
             for name, part in form_of(header["map"]).saved_arrays().items()
         }
 
-    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
+    def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
         parts = {name[4:]: values for name, values in arrays.items() if name.startswith("map_")}
         m, coef = FeatureMap.from_header(header["map"], parts), arrays["coef"]
         root = math.sqrt(m.n_features)
@@ -210,18 +210,20 @@ class RandomFeatures(StreamMethod):
 class Features:
     """Prepared rows -> features of a map, times a scale; seconds: for computing the map."""
 
-    def __init__(self, feature_map: Any, scale: float = 1.0, seconds: float = 0.0) -> None:
+    def __init__(
+        self, feature_map: FeatureMap | NystromMap, scale: float = 1.0, seconds: float = 0.0
+    ) -> None:
         self.map, self.scale, self.seconds = feature_map, scale, seconds
         self.n_features: int = feature_map.n_features
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Inputs) -> np.ndarray:
         Z: np.ndarray = self.map.transform(X)
         if self.scale != 1.0:
             Z *= Z.dtype.type(self.scale)
         return Z
 
 
-def _weighted(features: Features, w: np.ndarray, X: Any) -> np.ndarray:
+def _weighted(features: Features, w: np.ndarray, X: Inputs) -> np.ndarray:
     """(n, outputs) float64 values of w.z(x)."""
     return np.asarray(features(X) @ w, np.float64)
 
@@ -272,7 +274,7 @@ class DualAscent(StreamMethod):
     incremental = False
     default_losses = Method.default_losses
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         return [
             *super().refusals(given),
             (
@@ -308,8 +310,8 @@ class DualAscent(StreamMethod):
         return LinearSDCA(drawn, drawn.n_features, *sizes, *more)
 
     def finished(
-        self, solver: Any, batches: Callable[[], Iterator[Batch]], n_counted: float
-    ) -> dict[str, Any]:
+        self, solver: OwnSolver, batches: Callable[[], Iterator[Batch]], n_counted: float
+    ) -> dict[str, object]:
         if not self.gap:
             return {}
         primal, dual = solver.bounds(batches())
@@ -339,7 +341,7 @@ class NormaMethod(Rows, DescentMethod):
     def start(self, setup: Setup) -> Norma:
         return Norma(self.draw(setup), setup.n_outputs, setup.loss, self.nu, self.descent)
 
-    def describe(self, solver: Any) -> dict[str, Any]:
+    def describe(self, solver: OwnSolver) -> dict[str, object]:
         return super().describe(solver) | {"step": self.step}
 
 
@@ -418,7 +420,7 @@ class DoublySgd(DescentMethod):
     )
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         MAPS[self.kernel].check_variant(self.kernel, self.block, self.features)
         once = self.endless or self.head is not None
         return [
@@ -470,21 +472,21 @@ class DoublySgd(DescentMethod):
         return DoublySGD(growing, setup.n_outputs, setup.loss, nu, descent, blocks, self.seed)
 
     def finished(
-        self, solver: Any, batches: Callable[[], Iterator[Batch]], n_counted: float
-    ) -> dict[str, Any]:
+        self, solver: OwnSolver, batches: Callable[[], Iterator[Batch]], n_counted: float
+    ) -> dict[str, object]:
         solver.expansion.held = None
         return {}
 
     # ------------------------------------------------------------------ models
 
-    def parameters(self, solver: Any) -> Arrays:
+    def parameters(self, solver: OwnSolver) -> Arrays:
         return {"coef": solver.expansion.coefficients.predicting}
 
-    def describe(self, solver: Any) -> dict[str, Any]:
+    def describe(self, solver: OwnSolver) -> dict[str, object]:
         count = solver.expansion.n_features
         return {"n_features": count, "model_size": count, "step": self.step}
 
-    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
+    def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
         coef = np.asarray(arrays["coef"], np.float64)
         if len(coef) % self.block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {self.block}")
@@ -614,7 +616,7 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
     space = replace(StreamMethod.space, values={})
     incremental = several_targets = resumable = False
 
-    def kernel_params(self, X: Any) -> dict[str, Any]:
+    def kernel_params(self, X: Inputs) -> KernelParams:
         return {}
 
     def loss_for(self, task: str) -> losses.Loss:
@@ -634,17 +636,17 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
             unit_deviation=setup.task == "regression" and self.target_scaling in (None, "mean"),
         )
 
-    def training_bytes(self, solver: Any) -> None:
+    def training_bytes(self, solver: OwnSolver) -> None:
         """None: scikit-learn does not give Adam's state."""
 
-    def parameters(self, solver: Any) -> Arrays:
+    def parameters(self, solver: OwnSolver) -> Arrays:
         layers = [np.append(weights, intercepts) for weights, intercepts in solver.layers]
         return {"parameters": np.concatenate(layers)}
 
-    def describe(self, solver: Any) -> dict[str, Any]:
+    def describe(self, solver: OwnSolver) -> dict[str, object]:
         return {"n_features": None, "model_size": len(self.parameters(solver)["parameters"])}
 
-    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
+    def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
         sizes = [setup.n_inputs, *Widths.values(self.layers), setup.n_outputs]
         parameters, layers, start = arrays["parameters"], [], 0
         for shape in zip(sizes, sizes[1:]):

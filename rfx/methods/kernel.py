@@ -30,6 +30,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from rfx import env, kernels, parallel
 from rfx import steps as told
@@ -43,6 +44,7 @@ from rfx.fitting.method import (
     ONLY_SQUARED,
     Fitted,
     Method,
+    Model,
     TunedMethod,
     budget,
     each_output,
@@ -73,16 +75,19 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import Cache, Clock, Problem, evaluating, stays_sparse, telling
 from rfx.kernels.gradients import outer_product
+from rfx.losses import Loss
 from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import MOST_ROWS, KernelMatrix, svm
 from rfx.operators.mapped import dense, feature_matrix
+from rfx.operators.matrix import Matrix
 from rfx.operators.sparse import SparseMatrix
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.kernel import solve_kernel_dense, solve_kernel_newton, solve_kernel_ridge
 from rfx.solvers.published.libraries import solve_liblinear, solve_libsvm
 from rfx.solvers.svm import solve_kernel_svm
+from rfx.types import Arrays, Index, Inputs, JsonObject, KernelParams
 
 log = logging.getLogger(__name__)
 # Maximum rows for validation, because each fit takes the square of their number.
@@ -138,24 +143,24 @@ class ExpansionModel:
     """
 
     kernel: str
-    params: dict[str, Any]
-    support: Any
+    params: KernelParams
+    support: Inputs
     coef: np.ndarray
     intercept: np.ndarray
-    dtype: Any = None
+    dtype: DTypeLike | None = None
     n_classes: int = 0
 
     @classmethod
     def of(
         cls,
         kernel: str,
-        params: dict[str, Any],
-        rows: Any,
-        coef: Any,
+        params: KernelParams,
+        rows: Inputs,
+        coef: np.ndarray,
         intercept: np.ndarray,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         n_classes: int = 0,
-        scale: Any = None,
+        scale: float | np.ndarray | None = None,
     ) -> ExpansionModel:
         """The model of the rows with a nonzero coefficient in any output.
 
@@ -168,7 +173,7 @@ class ExpansionModel:
             rows = rows.astype(np.float64)
         return cls(kernel, params, rows, coef, intercept, dtype, n_classes)
 
-    def decision(self, X: Any) -> np.ndarray:
+    def decision(self, X: Inputs) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
         sums = kernels.decision(
             self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
@@ -191,16 +196,16 @@ class ExpansionModel:
         dense = self.support.toarray() if sp.issparse(self.support) else self.support
         return kernels.get_kernel(self.kernel).steps(dense, self.params)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Arrays:
         parameters = {f"kernel_{key}": np.asarray(value) for key, value in self.params.items()}
         expansion = {"coef": self.coef, "intercept": self.intercept}
         return parameters | rows_arrays("support", self.support) | expansion
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> JsonObject:
         pairs = {"pairs": True} if self.n_classes else {}
         return {"n_inputs": self.support.shape[1]} | pairs
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {
             "n_features": None,
             "model_size": len(self.coef),
@@ -210,10 +215,10 @@ class ExpansionModel:
     @classmethod
     def restored(
         cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
+        header: JsonObject,
+        arrays: Arrays,
         method: Method,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> ExpansionModel:
         """The model of a file's header and arrays."""
         kernel = kernels.get_kernel(method.kernel)
@@ -229,14 +234,14 @@ class ExpansionModel:
         return cls(method.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
 
 
-def rows_arrays(name: str, X: Any) -> dict[str, np.ndarray]:
+def rows_arrays(name: str, X: Inputs) -> Arrays:
     """The arrays of that name in a model file for rows X (n, d), array or CSR."""
     if isinstance(X, np.ndarray):
         return {name: X}
     return {f"{name}_{part}": getattr(X.tocsr(), part) for part in CSR}
 
 
-def restored_rows(name: str, arrays: dict[str, np.ndarray], n_inputs: int) -> Any:
+def restored_rows(name: str, arrays: Arrays, n_inputs: int) -> Inputs:
     """The rows of `rows_arrays`."""
     if name in arrays:
         return arrays[name]
@@ -276,11 +281,11 @@ class ExpansionMethod(TunedMethod):
         "support_indptr": Array("i", "vectors+1", cuts="entries"),
     }
 
-    def vectors(self, X: Any) -> int:
+    def vectors(self, X: Inputs) -> int:
         # kernels make sparse rows dense a few at a time
         return min(X.shape[0], SPARSE_ROWS) if stays_sparse(X, self.scaling) else X.shape[0]
 
-    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
+    def saved_arrays(self, header: JsonObject) -> dict[str, Array]:
         if header["n_inputs"] != header["info"]["n_inputs"]:
             raise DataError("its rows have another number of inputs")
         parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
@@ -289,10 +294,10 @@ class ExpansionMethod(TunedMethod):
             found |= {"coef": PAIRS_COEF, "intercept": PAIRS_INTERCEPT}
         return found
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ExpansionModel:
+    def restore(self, header: JsonObject, arrays: Arrays) -> ExpansionModel:
         return ExpansionModel.restored(header, arrays, self)
 
-    def gradient_squares(self, model: Any) -> np.ndarray | None:
+    def gradient_squares(self, model: Model) -> np.ndarray | None:
         if type(model) is not ExpansionModel or not len(model.coef) or sp.issparse(model.support):
             return None
         if model.n_classes or not kernels.get_kernel(model.kernel).has_gradient:
@@ -339,7 +344,7 @@ class Kernel(ExpansionMethod):
     class_weight: str | None = CLASS_WEIGHT()
 
     @classmethod
-    def is_random(cls, options: Mapping[str, Any]) -> bool:
+    def is_random(cls, options: Mapping[str, object]) -> bool:
         """Deterministic, unless validation or medians of samples choose options."""
         kernel = kernels.KERNELS.get(options.get("kernel"))
         if kernel is None or options.get("solver") != "rfx" or options.get("metric") != "none":
@@ -375,7 +380,7 @@ class Kernel(ExpansionMethod):
         return Fitted(model, solution, norms, left_out=solution.left_out)
 
 
-def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int):
+def _without_bias(params: KernelParams, problem: Problem, method: Kernel, n_classes: int):
     """(solution, coefficients, intercept, norm) of ridge or logistic regression."""
     ridge = problem.loss.name == "squared"
     what = "kernel ridge" if ridge else "kernel logistic regression"
@@ -415,7 +420,7 @@ def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int
     return solution, coef, np.zeros(problem.n_outputs), _norm(solution, K, Y, loss, method.lam)
 
 
-def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
+def _machines(params: KernelParams, problem: Problem, method: Kernel, n_classes: int):
     """(solution, coefficients, intercept (m,), norm) of the support vector machines: one for each
     pair of classes, fitted to their rows, or one for each output if n_classes is 0.
     """
@@ -431,7 +436,7 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
         )
     limits, tell = budget(problem, method), telling(problem, len(pairs(n_classes)) or None)
     K = KernelMatrix(method.kernel, problem.X, params)
-    jobs: list[tuple[Any, np.ndarray]] = [(slice(None), y) for y in problem.Y.T]
+    jobs: list[tuple[Index, np.ndarray]] = [(slice(None), y) for y in problem.Y.T]
     if n_classes:
         positive = problem.Y > 0
         each = [(i, np.flatnonzero(positive[:, i] | positive[:, j])) for i, j in pairs(n_classes)]
@@ -443,7 +448,7 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
     for place, (rows, y) in enumerate(jobs):
         if not len(y):
             continue
-        part = K.part(rows) if n_classes else K
+        part = K.part(rows) if isinstance(rows, np.ndarray) else K
         Y, loss, row_weights = y[:, None], problem.loss, weights.part(problem.weights, rows)
         if loss.name in CLASSIFICATION:
             # the labels carry the weights
@@ -476,7 +481,7 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
 
 def _left_out(
     K: KernelMatrix,
-    jobs: list[tuple[Any, np.ndarray]],
+    jobs: list[tuple[Index, np.ndarray]],
     coef: np.ndarray,
     intercepts: np.ndarray,
     problem: Problem,
@@ -510,7 +515,9 @@ def _left_out(
     return out
 
 
-def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | None:
+def _norm(
+    solution: Solution, K: KernelMatrix, Y: np.ndarray, loss: Loss, lam: float
+) -> float | None:
     """The square root of sum_k ||f_k||_H^2; None without a duality gap.
 
     If the gap is that of the dual point -lam alpha, no pass over kernel values is needed: the dual,
@@ -593,7 +600,7 @@ class Nystrom(ExpansionMethod):
         return Fitted(model, solution, details, clock.seconds, out)
 
     def decisions_along(
-        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Inputs, cache: Cache
     ) -> Iterator[np.ndarray]:
         if self.solver != "rfx":
             yield from super().decisions_along(problem, lams, X_out, cache)
@@ -605,7 +612,7 @@ class Nystrom(ExpansionMethod):
     def restore(self, header, arrays) -> ExpansionModel:
         return ExpansionModel.restored(header, arrays, self, DECISION_DTYPE)
 
-    def _features(self, problem: Problem) -> tuple[NystromMap, Any]:
+    def _features(self, problem: Problem) -> tuple[NystromMap, Matrix]:
         """The map of the landmarks, and its features Z (n, D) of the rows."""
         X, params = problem.X, self.kernel_params(problem.X)
         limit = default_memory_mb() if self.max_memory is None else self.max_memory
@@ -635,7 +642,7 @@ def partition_arrays(partition: Partition) -> dict[str, np.ndarray]:
     return {name: getattr(partition, name.partition("_")[2]) for name in PARTITION}
 
 
-def restored_partition(arrays: dict[str, np.ndarray], n_blocks: int) -> Partition:
+def restored_partition(arrays: Arrays, n_blocks: int) -> Partition:
     """The partition of a model file's arrays; DataError if they are not one of so many blocks."""
     partition = Partition(*(arrays[name] for name in PARTITION))
     cuts, children = len(partition.thresholds), partition.children
@@ -686,7 +693,7 @@ class Block(ExpansionMethod):
     class_weight: str | None = CLASS_WEIGHT()
     arrays = ExpansionMethod.arrays | {"starts": Array("i", "blocks+1", cuts="vectors")} | PARTITION
 
-    def vectors(self, X: Any) -> int:
+    def vectors(self, X: Inputs) -> int:
         cuts = (-(-X.shape[0] // self.block_size)) - 1 if self.partition == "hyperplanes" else 0
         return super().vectors(X) + cuts
 
@@ -730,7 +737,7 @@ class BlockModel(ExpansionModel):
     starts: np.ndarray = None  # type: ignore[assignment]
     partition: Partition | None = None
 
-    def decision(self, X: Any) -> np.ndarray:
+    def decision(self, X: Inputs) -> np.ndarray:
         if self.partition is None:
             return super().decision(X)
         kernel, params = self.kernel, self.params
@@ -759,7 +766,7 @@ class BlockModel(ExpansionModel):
         inside = (*self.partition.steps(), told.Select(blocks))
         return (told.Product((super().kernel_steps(), inside)),)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Arrays:
         tree = {} if self.partition is None else partition_arrays(self.partition)
         return super().arrays() | {"starts": self.starts} | tree
 
@@ -770,7 +777,7 @@ def _block_mb(rows: int) -> float:
 
 
 def _solved(
-    problem: Problem, params: dict, blocks: list[np.ndarray], method: Block
+    problem: Problem, params: KernelParams, blocks: list[np.ndarray], method: Block
 ) -> list[Solution]:
     """A Solution for each block; blocks not started at the deadline keep f = 0."""
     kernel, limits = method.kernel, budget(problem, method)
@@ -811,7 +818,7 @@ def _solved(
 
 
 def _published(
-    problem: Problem, params: dict, blocks: list[np.ndarray], method: Block
+    problem: Problem, params: KernelParams, blocks: list[np.ndarray], method: Block
 ) -> list[Solution]:
     """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block by block.
 

@@ -43,7 +43,7 @@ from rfx.fitting.options import (
     SearchSpace,
     l1_choice,
 )
-from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating
+from rfx.fitting.problem import Cache, Clock, Problem, StepCallback, error, evaluating
 from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Chosen, Option, option
@@ -51,7 +51,7 @@ from rfx.solvers.base import Budget, for_output, stack
 from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
 from rfx.solvers.l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 from rfx.solvers.published.libraries import solve_liblinear
-from rfx.types import Inputs
+from rfx.types import Arrays, Inputs, JsonObject
 
 # --grow: the first number of grids; the minimum relative reduction of the held-out error for
 # doubling again; the relative duality gap while R grows, sufficient to compare errors.
@@ -92,7 +92,7 @@ class BinnedModel:
     coef: np.ndarray
 
     @classmethod
-    def of(cls, grids: BinningMap, bins: Bins, Z: Any, coef: Any) -> BinnedModel:
+    def of(cls, grids: BinningMap, bins: Bins, Z: BinnedMatrix, coef: np.ndarray) -> BinnedModel:
         """The model of the bins of Z with a nonzero weight in any output, and their grids."""
         coef = np.asarray(coef) * Z.scale
         used = np.any(coef != 0, axis=1)
@@ -105,7 +105,7 @@ class BinnedModel:
         """The features of the bins with nonzero weight, each 1 for the rows in its bin."""
         return BinMap(self.grids, self.bins)
 
-    def decision(self, X: Any) -> np.ndarray:
+    def decision(self, X: Inputs) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
         return self.grids.decision(X, self.bins, self.coef)
 
@@ -115,7 +115,7 @@ class BinnedModel:
             return told.constant(self.grids.n_inputs, np.zeros(self.coef.shape[1]))
         return self.grids.steps(self.bins, self.coef)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Arrays:
         return {
             "widths": self.grids.widths,
             "offsets": self.grids.offsets,
@@ -124,10 +124,10 @@ class BinnedModel:
             "coef": self.coef,
         }
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> JsonObject:
         return {"grids": {"kernel": self.grids.kernel, "gamma": self.grids.gamma}}
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         gamma = self.grids.gamma
         return {
             "model_size": len(self.coef),
@@ -160,15 +160,15 @@ class BinnedMethod(TunedMethod):
     def prepare(self, problem: Problem) -> None:
         self.memory_left(problem.X)
 
-    def count(self, X: Any) -> int:
+    def count(self, X: Inputs) -> int:
         """The number of grids for the rows X."""
         return self.n_grids
 
-    def vectors(self, X: Any) -> int:
+    def vectors(self, X: Inputs) -> int:
         # up to three numbers per width, and the offset
         return BinMap.width * self.count(X)
 
-    def memory_left(self, X: Any) -> float:
+    def memory_left(self, X: Inputs) -> float:
         """MiB left for the bin numbers; UsageError, before any computation, if they do not fit."""
         n_rows, available = room(X)
         limit = self.max_memory or available
@@ -235,11 +235,11 @@ class BinnedMethod(TunedMethod):
 
     def features(
         self, grids: BinningMap, problem: Problem, clock: Clock
-    ) -> tuple[Bins, Any, Any, dict[str, Any]]:
+    ) -> tuple[Bins, Any, np.ndarray | None, dict[str, object]]:
         """(bins that contain rows, features, the solver's start or None, details of the row)."""
         return *clock.timed("features", numbered, problem.X, grids), None, {}
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinnedModel:
+    def restore(self, header: JsonObject, arrays: Arrays) -> BinnedModel:
         kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
         grids = BinningMap(kernel, gamma, arrays["widths"], arrays["offsets"])
         return BinnedModel(grids, Bins(arrays["keys"], arrays["starts"]), arrays["coef"])
@@ -280,7 +280,7 @@ class RB(BinnedMethod):
     )
     solver: str | None = SOLVER.adding(LIBLINEAR)(default=None)
 
-    def count(self, X: Any) -> int:
+    def count(self, X: Inputs) -> int:
         return self.n_grids or min(MANY, max(FEW, PAIRS // X.shape[0]))
 
     def features(self, grids, problem, clock):
@@ -296,7 +296,7 @@ class RB(BinnedMethod):
         return super().trial().updated(grow=None, n_grids=min(self.n_grids or TRIED, TRIED))
 
     def decisions_along(
-        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Inputs, cache: Cache
     ) -> Iterator[np.ndarray]:
         # all lambdas over the same grids, each started at the previous solution
         grids, limits = self.grids(problem), budget(problem, self)
@@ -309,7 +309,12 @@ class RB(BinnedMethod):
 
 
 def _dual(
-    Z: Any, problem: Problem, lam: float, start: Any, limits: Budget, callback: Any = None
+    Z: Inputs,
+    problem: Problem,
+    lam: float,
+    start: np.ndarray | None,
+    limits: Budget,
+    callback: StepCallback | None = None,
 ) -> DualSolution:
     """coef (D, k) and dual (n, k) of the problem's rows; start: a dual of fewer grids."""
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
@@ -326,7 +331,7 @@ def _dual(
 
 def _grown(
     grids: BinningMap, problem: Problem, method: RB, clock: Clock
-) -> tuple[Bins, BinnedMatrix, np.ndarray, dict[str, Any]]:
+) -> tuple[Bins, BinnedMatrix, np.ndarray, dict[str, object]]:
     """(bins, features, initial dual, error by R) with the number of grids determined by held-out
     rows.
 

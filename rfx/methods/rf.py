@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import DTypeLike
 
 from rfx import kernels, losses
 from rfx.counters import random_rows
@@ -70,9 +71,10 @@ from rfx.fitting.options import (
     SearchSpace,
     l1_choice,
 )
-from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating, stays_sparse
+from rfx.fitting.problem import Cache, Clock, Problem, StepCallback, error, evaluating, stays_sparse
 from rfx.kernels import get_kernel
 from rfx.operators.mapped import WORTH_MB, computed, feature_matrix, told_memory_mb
+from rfx.operators.matrix import Matrix
 from rfx.options import Chosen, Path, option
 from rfx.solvers.base import Callback, Solution, for_output, stack
 from rfx.solvers.l1.bins import solve_prcd
@@ -87,6 +89,7 @@ from rfx.solvers.l1.greedy import (
 )
 from rfx.solvers.l1.newton import path_l1, solve_l1
 from rfx.solvers.published.libraries import solve_liblinear
+from rfx.types import Inputs, KernelParams
 
 # Options shared by both, for --lam match-rf.
 SHARED = (
@@ -146,7 +149,7 @@ class RF(LinearMethod):
         return [first._fitted(feature_map, one, offset, clock) for one in solutions]
 
     def decisions_along(
-        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Inputs, cache: Cache
     ) -> Iterator[np.ndarray]:
         if self.solver != "rfx" or self.choose:
             # the features, or the solver's starting point, depend on lambda
@@ -167,7 +170,7 @@ class RF(LinearMethod):
 
     def _features(
         self, problem: Problem, cache: Cache, worth_mb: float = math.inf
-    ) -> tuple[FeatureMap, Any]:
+    ) -> tuple[FeatureMap, Matrix]:
         """The map and the matrix Z (n, D) of the scaled features."""
         feature_map = sampled(self, problem, self.lam / problem.mean_weight, cache)
         scale, limit = 1 / math.sqrt(feature_map.n_features), self.max_memory
@@ -214,7 +217,7 @@ class SparseRF(LinearMethod):
     )
     class_weight: str | None = CLASS_WEIGHT()
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         return [
             *super().refusals(given),
             (
@@ -261,15 +264,23 @@ class SparseRF(LinearMethod):
         return error(problem.task, model.decision(out.X), out.Y, out.weights)
 
     def _fitted(
-        self, feature_map: FeatureMap, solution: Solution, clock: Clock, details: Any = ()
+        self,
+        feature_map: FeatureMap,
+        solution: Solution,
+        clock: Clock,
+        more: Mapping[str, object] | None = None,
     ) -> Fitted:
-        details = {"n_features": self.n_features} | dict(details)
+        details = {"n_features": self.n_features, **(more or {})}
         return Fitted(LinearModel.of(feature_map, solution.coef), solution, details, clock.seconds)
 
 
 def _solved(
-    feature_map: FeatureMap, problem: Problem, method: SparseRF, clock: Clock, callback: Any
-) -> tuple[Solution, dict[str, Any]]:
+    feature_map: FeatureMap,
+    problem: Problem,
+    method: SparseRF,
+    clock: Clock,
+    callback: StepCallback | None,
+) -> tuple[Solution, dict[str, object]]:
     """The solution over the unscaled features, and further entries of a results row."""
     Z, lam, seed = computed(problem.X, feature_map), method.lam, method.seed
     memory_mb: float = method.max_memory or told_memory_mb(Z.size_mb)
@@ -384,7 +395,7 @@ class LKRF(LinearMethod):
     tol: float | None = TOL_OF_SOLVERS()
     class_weight: str | None = CLASS_WEIGHT()
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         words = self.rho_share is None and self.rho in (None, "validation")
         return [
             *super().refusals(given),
@@ -424,13 +435,13 @@ class LKRF(LinearMethod):
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         clock, count = Clock(), self.n_features
-        details: dict[str, Any] = {}
+        details: dict[str, object] = {}
         pool = clock.timed("features", self._pool, problem, cache)
         rho = self._rho(pool.n_features)
         if self.joint:
             q, objectives = clock.timed("seconds_joint", self._alternated, pool, rho, problem)
             details["joint_objectives"] = objectives
-            aligned: list[Any] = [None, None]
+            aligned: list[float | None] = [None, None]
         else:
             scores = clock.timed("seconds_scores", self._scores, pool, problem)
             q = clock.timed("seconds_maximise", maximise, scores, rho, self.divergence)
@@ -457,14 +468,14 @@ class LKRF(LinearMethod):
 
     # ------------------------------------------------------------------ choice of options
 
-    def with_choice(self, chosen: dict[str, Any]) -> Self:
+    def with_choice(self, chosen: Mapping[str, object]) -> Self:
         # the candidates of rho are multiples of the pool's size
         if "rho" in chosen:
-            chosen = chosen | {"rho": None, "rho_share": chosen["rho"]}
+            chosen = {**chosen, "rho": None, "rho_share": chosen["rho"]}
         return self.updated(**chosen)
 
     def decisions_along(
-        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Inputs, cache: Cache
     ) -> Iterator[np.ndarray]:
         def scored() -> tuple[FeatureMap, np.ndarray]:
             pool = self._pool(problem, cache)
@@ -614,7 +625,7 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
     max_iter: int | None = MAX_ITER(help="Maximum iterations of rfx's solver per step.")
     class_weight: str | None = CLASS_WEIGHT()
 
-    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+    def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         why = "which is for kernel perceptron; stumps are found exactly"
         stumps = self.kernel == "stump"
         return Method.refusals(self, given) + [
@@ -622,7 +633,7 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
             for name in ("surrogate", "threshold")
         ]
 
-    def vectors(self, X: Any) -> int:
+    def vectors(self, X: Inputs) -> int:
         # sparse rows are made dense
         return self.n_features + (X.shape[0] if stays_sparse(X, self.scaling) else 0)
 
@@ -647,11 +658,11 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         return _joined(learners, solutions, scale, self, clock)
 
 
-def _dense(X: Any, dtype: Any) -> np.ndarray:
+def _dense(X: Inputs, dtype: DTypeLike) -> np.ndarray:
     return np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=dtype)
 
 
-def _learner_of(X: np.ndarray, params: dict, method: Method) -> Learner:
+def _learner_of(X: np.ndarray, params: KernelParams, method: Method) -> Learner:
     if method.kernel == "stump":
         return Stumps(X, params, method.per_step)
     surrogate = cast(losses.SmoothLoss, losses.get_loss(method.surrogate))
@@ -696,7 +707,7 @@ def _joined(
     if "scales" in arrays:
         arrays["scales"] = arrays["scales"] * arrays["scales"].dtype.type(scale)
     coef = scipy.linalg.block_diag(*(solution.coef[:, None] / scale for solution in solutions))
-    details: dict[str, Any] = {"n_features": method.n_features, "n_found": len(coef)}
+    details: dict[str, object] = {"n_features": method.n_features, "n_found": len(coef)}
     if method.kernel == "stump":
         # the gap covers all stumps, while --tol refers to those found
         details["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))

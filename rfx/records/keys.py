@@ -5,7 +5,7 @@ selection of rows per run.
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from rfx.data import loading, registry
 from rfx.errors import NoData
 from rfx.kernels import KERNELS
 from rfx.records.run import NOT_IN_KEY, Result, Run
+from rfx.types import JsonObject
 
 SCHEMA = 1
 # Defaults of fields.
@@ -23,7 +24,7 @@ _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads"
 FILES = ("dataset", "test", "sample_weight")
 
 
-def key(run: Run, **more: Any) -> str:
+def key(run: Run, **more: object) -> str:
     """Hash of everything that determines a run, and of `more`: the schema's number, then 16
     hexadecimal digits.
 
@@ -33,8 +34,8 @@ def key(run: Run, **more: Any) -> str:
     wherever it is, so an edited file makes another run.
     """
     left_out = NOT_IN_KEY - {"threads"} if run.fixed_threads else NOT_IN_KEY
-    known = _FIELDS | run.as_dict() | more | {"schema": SCHEMA}
-    known = {name: value for name, value in known.items() if name not in left_out}
+    asked: JsonObject = _FIELDS | run.as_dict() | more | {"schema": SCHEMA}
+    known = {name: value for name, value in asked.items() if name not in left_out}
     declared = methods.get(run.method).declared()
     options = resolved(run)
     # so that the rows in docs/rows remain valid
@@ -97,7 +98,7 @@ def _drawn(run: Run) -> bool:
     return not info.builtin and run.split in info.splits and info.draws(run.split)
 
 
-def resolved(run: Run) -> dict[str, Any]:
+def resolved(run: Run) -> JsonObject:
     """The options of a run with the defaults of its method for missing or None values."""
     given = run.given()
     # of one lambda of a path, `along` is the path
@@ -115,7 +116,7 @@ def seed_decides(run: Run) -> bool:
     return bool(methods.get(run.method).is_random(resolved(run)))
 
 
-def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
+def _unscaled(run: Run, options: Mapping[str, object]) -> JsonObject:
     """The former default of the targets' scaling, which enters the key of a run in memory unless
     the run is known to be a regression: classes are never scaled.
     """
@@ -129,14 +130,15 @@ def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache
-def _defaults(method: str, given: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+def _defaults(method: str, given: tuple[tuple[str, object], ...]) -> JsonObject:
     """For a given kernel and bandwidth."""
+    asked: JsonObject = dict(given)
     found = {
         name: value
-        for name, value in methods.get(method).defaults(dict(given)).items()
+        for name, value in methods.get(method).defaults(asked).items()
         if value is not None and name != "seed"
     }
-    kernel = dict(given).get("kernel") or found.get("kernel")
+    kernel = asked.get("kernel") or found.get("kernel")
     if "gamma" in found and lacks_gamma(kernel):
         found["gamma"] = "paper"  # in keys, that of a kernel without a bandwidth
     return found
@@ -147,7 +149,7 @@ def lacks_gamma(kernel: str | None) -> bool:
     return kernel is not None and kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
 
 
-def _short(known: dict[str, Any]) -> str:
+def _short(known: JsonObject) -> str:
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 

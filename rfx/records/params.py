@@ -7,6 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from rfx.errors import DataError
 from rfx.fitting.choice_trace import ChoiceTrace
+from rfx.types import JsonObject
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ class Missing(DataError, KeyError):
         return str(self.args[0])
 
 
-def known(entries: Mapping[str, Any]) -> dict[str, Any]:
+def known(entries: JsonObject) -> JsonObject:
     """The entries without None and numbers that are not finite."""
     return {
         name: value
@@ -57,7 +58,7 @@ class BaselineScores:
     seconds: float | None = None
 
     @classmethod
-    def of_dict(cls, entry: Mapping[str, Any]) -> Self:
+    def of_dict(cls, entry: JsonObject) -> Self:
         """From the entry of a results row."""
         return cls(**entry)
 
@@ -104,7 +105,7 @@ class Params(Mapping[str, Any]):
         The row, for messages.
     """
 
-    entries: Mapping[str, Any] = field(default_factory=dict)
+    entries: JsonObject = field(default_factory=dict)
     where: str = "the row"
 
     # how the training ended, and its choices
@@ -142,7 +143,7 @@ class Params(Mapping[str, Any]):
     seconds_total = Entry[float]()
 
     @classmethod
-    def of_file(cls, entries: Mapping[str, Any], path: object, line: int) -> Self:
+    def of_file(cls, entries: JsonObject, path: object, line: int) -> Self:
         """The known entries of a line of a file: without None, and measurements that are not
         numbers.
         """
@@ -181,6 +182,6 @@ class Params(Mapping[str, Any]):
         """The value of an entry; the default if there is none."""
         return self.entries.get(name, default)
 
-    def __or__(self, more: Mapping[str, Any]) -> "Params":
+    def __or__(self, more: Mapping[str, object]) -> "Params":
         """The same with more entries, or other values."""
         return Params({**self.entries, **more}, self.where)

@@ -27,6 +27,7 @@ from rfx.numerals import native
 from rfx.records.params import Params, known
 from rfx.records.run import COLUMNS as COLUMNS
 from rfx.records.run import TYPES, FindTrace, Result
+from rfx.types import JsonObject
 
 AnyPath: TypeAlias = str | Path
 
@@ -46,7 +47,7 @@ def safe(text: str) -> str:
     )
 
 
-def safe_text(value: Any) -> Any:
+def safe_text(value: object) -> object:
     """A text as `safe` makes it, and any other value as it is."""
     return safe(value) if isinstance(value, str) else value
 
@@ -120,7 +121,7 @@ class Sheet:
             folder = next(place for place in Path(path).absolute().parents if place.exists())
             files.check(folder / f"{Path(path).name}.part")
 
-    def append(self, path: AnyPath, rows: list[dict[str, Any]]) -> None:
+    def append(self, path: AnyPath, rows: list[JsonObject]) -> None:
         """Append `rows` to the file `path` in one write and force them to the disk; the first write
         includes the header.
 
@@ -155,7 +156,7 @@ class Sheet:
 
     def read(
         self, path: AnyPath, torn: list[int] | None = None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[tuple[int, JsonObject]]:
         """(line number, values by name) of every complete row, for the columns of the sheet.
 
         torn: receives, as the rows are read, the numbers of skipped lines, which a killed writer
@@ -245,14 +246,14 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
     RESULTS.append(path, [{**row, "created": created}])
 
 
-def _without_trials(step: Mapping[str, Any]) -> dict[str, Any]:
+def _without_trials(step: JsonObject) -> JsonObject:
     """A choice with the number of its trials and their lowest error in place of the trials."""
     kept = {name: value for name, value in step.items() if name != "tried"}
     errors = [error for *_, error in step["tried"]]
     return kept | {"trials": len(errors), "lowest": min(errors)}
 
 
-def _with_trials(step: dict[str, Any], trials: list[dict[str, Any]], number: int) -> dict[str, Any]:
+def _with_trials(step: JsonObject, trials: list[JsonObject], number: int) -> JsonObject:
     """The choice of that number with its trials."""
     if "tried" in step:
         return step
@@ -273,7 +274,7 @@ def read(
     file, or a field is invalid.
     """
     rows: dict[object, Result] = {}
-    trials: dict[str, list[dict[str, Any]]] | None = None
+    trials: dict[str, list[JsonObject]] | None = None
     for line, values in RESULTS.read(path, torn):
         # a gap is infinite if a solver has no bound
         columns = known(values) | {"gap": values["gap"]}
@@ -337,7 +338,7 @@ def trace_path(path: AnyPath, what: str = "trace") -> Path:
     return path.with_name(f"{path.stem}.{what}{path.suffix or '.csv'}") if path.name else path
 
 
-def append_steps(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
+def append_steps(path: AnyPath, key: str, steps: list[JsonObject]) -> None:
     """Append the trace of the run with that key in one write; of several traces with one key the
     last counts.
 
@@ -353,13 +354,13 @@ def append_steps(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
     TRACES.append(path, rows)
 
 
-def read_steps(path: AnyPath) -> dict[str, list[dict[str, Any]]]:
+def read_steps(path: AnyPath) -> dict[str, list[JsonObject]]:
     """The traces in a file, by key: for each step its known values by name. Empty if there is no
     such file.
 
     Raises DataError, with the file, the line and the column, for an invalid field.
     """
-    traces: dict[str, list[dict[str, Any]]] = {}
+    traces: dict[str, list[JsonObject]] = {}
     if not Path(path).exists():
         return traces
     for _, values in TRACES.read(path):
@@ -377,7 +378,7 @@ def finder(path: AnyPath) -> FindTrace:
     """
     steps = cache(partial(read_steps, path))
 
-    def find(key: str | None) -> list[dict[str, Any]]:
+    def find(key: str | None) -> list[JsonObject]:
         return steps().get(key or "", [])
 
     return find

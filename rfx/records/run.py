@@ -10,6 +10,7 @@ from rfx.errors import UsageError
 from rfx.measures import less_is_better
 from rfx.options import option
 from rfx.records.params import Params
+from rfx.types import JsonObject
 
 # ----------------------------------------------------------------------
 # A run: one training and its evaluation, as requested by a plan or a command.
@@ -194,19 +195,19 @@ class Run:
             object.__setattr__(self, "split", _plain(str(self.split)))
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
+    def of(cls, values: JsonObject) -> Self:
         """The run from values by name, such as those of JSON."""
-        known: dict[str, Any] = {
+        known: JsonObject = {
             name: DEFAULTS[name] if value is None else value for name, value in values.items()
         }
         if isinstance(reading := known.get("reading"), Mapping):
-            entries: dict[str, Any] = {
+            entries: JsonObject = {
                 name: tuple(of) if isinstance(of, list) else of for name, of in reading.items()
             }
             known["reading"] = Reading(**entries)
         return cls(**known)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Data set, method, options, seed, and other non-default fields; JSON serialisable."""
         found = {
             name: value
@@ -242,7 +243,7 @@ class Run:
         }
         return {name: value for name, value in found.items() if value}
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> JsonObject:
         """The options that are not None."""
         return {name: value for name, value in self.options.items() if value is not None}
 
@@ -258,7 +259,7 @@ def _plain(split: str) -> str:
     return split if share is None else repr(share)
 
 
-DEFAULTS: dict[str, Any] = {
+DEFAULTS: JsonObject = {
     one.name: None if one.name in ("dataset", "method", "options") else one.default
     for one in fields(Run)
 }
@@ -288,7 +289,7 @@ NOT_IN_KEY = frozenset(
 # The typed record of a run and its outcome, a row of a results file.
 
 # Maps a run's key to the steps of its solver.
-FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
+FindTrace: TypeAlias = Callable[[str | None], list[JsonObject]]
 
 STATUSES = ("ok", "failed", "timeout", "interrupted")
 # The word of --fail-below for the scores of simple models.
@@ -358,7 +359,7 @@ class Result(Mapping[str, Any]):
     cpu: str | None = None
     git_revision: str | None = None
     traces: FindTrace | None = None
-    steps: list[dict[str, Any]] | None = None
+    steps: list[JsonObject] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.params, Params):
@@ -378,7 +379,7 @@ class Result(Mapping[str, Any]):
         return len(COLUMNS)
 
     @property
-    def trace(self) -> list[dict[str, Any]] | None:
+    def trace(self) -> list[JsonObject] | None:
         """The steps of the solver; None if they are not known."""
         return self.steps if self.traces is None else self.traces(self.key)
 
@@ -428,11 +429,11 @@ class Result(Mapping[str, Any]):
                 found.append(Advantage(words, gain, gain < NOISE * error))
         return found
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """All columns by name, with params as a dict: JSON serialisable."""
         return dict(self) | {"params": dict(self.params)}
 
-    def with_params(self, **more: Any) -> "Result":
+    def with_params(self, **more: object) -> "Result":
         """The same record with more entries of params."""
         return replace(self, params=self.params | more)
 

@@ -5,7 +5,7 @@ gradient boosting.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,10 +17,12 @@ from rfx.data.tabular.table import Table
 from rfx.data.training_table import TrainingTable
 from rfx.fitting.assessment import Assessment
 from rfx.fitting.held_out import drawn
+from rfx.fitting.pipeline import Pipeline
 from rfx.parallel import one_blas_thread
 from rfx.records.params import BaselineScores
 from rfx.records.run import Run
 from rfx.runs.evaluation import class_row_scores, row_scores, score_of, standard_error
+from rfx.types import Inputs
 
 # Maximum rows to fit the linear model and boosting: at least FITTED, and up to MOST_FITTED of a
 # narrow table, with up to VALUES numbers for each class. On 160,000 rows with three inputs boosting
@@ -34,7 +36,7 @@ TREES, ALL_TREES, MOST_CLASSES = 100, 400, 10
 _DENSE = 20_000_000
 
 
-def constant(method, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+def constant(method: Pipeline, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
     """The score of the most frequent label, or the mean, of the training targets of each part.
 
     parts: (targets of the training rows, targets of the rows to evaluate).
@@ -46,7 +48,7 @@ def constant(method, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
     return score_of("accuracy", predicted == y)
 
 
-def _typical(method, y):
+def _typical(method: Pipeline, y: np.ndarray) -> np.ndarray:
     if method.task == "regression":
         return np.mean(y, axis=0)
     labels, counts = np.unique(y, return_counts=True)
@@ -56,7 +58,7 @@ def _typical(method, y):
 def baseline_scores(
     run: Run,
     table: TrainingTable,
-    method: Any,
+    method: Pipeline,
     decision: np.ndarray | None = None,
     assessment: Assessment | None = None,
 ) -> BaselineScores | None:
@@ -89,13 +91,13 @@ def baseline_scores(
     start, y = time.perf_counter(), np.asarray(table.y_train)
     if y.ndim > 1 or len(np.unique(y)) < 2:
         return None
-    parts: list[tuple[np.ndarray, Any]]
+    parts: Sequence[tuple[np.ndarray, np.ndarray | None]]
     if table.X_test is not None:
         parts = [(np.arange(len(y)), None)]
         targets = [(y, np.asarray(table.y_test))]
     elif assessment is not None:
         parts = assessment.parts
-        targets = [(y[kept], y[out]) for kept, out in parts]
+        targets = [(y[kept], y[out]) for kept, out in assessment.parts]
     else:
         return None
     y_out = np.concatenate([out for _, out in targets])
@@ -136,7 +138,7 @@ def _rows_of_baselines(targets: list, most: int) -> str:
 
 
 def _own_scores(
-    run: Run, method: Any, decision: np.ndarray | None, y: np.ndarray
+    run: Run, method: Pipeline, decision: np.ndarray | None, y: np.ndarray
 ) -> tuple[str, np.ndarray | None]:
     """(measure, the scores of the rows by the method's decision values): by accuracy without
     probabilities, or for rows of one class.
@@ -155,6 +157,21 @@ def measure_of(run: Run, task: str) -> str:
     return "rmse" if task == "regression" else run.given().get("measure") or "accuracy"
 
 
+class _SimpleModel(Protocol):
+    """A model of scikit-learn; with `predict_proba` if it is of classes."""
+
+    n_iter_: int
+
+    def fit(self, X: Inputs, y: np.ndarray, **weights: np.ndarray | None) -> Self:
+        """Fit it to rows."""
+
+    def predict(self, X: Inputs) -> np.ndarray:
+        """(n,) numbers."""
+
+    def predict_proba(self, X: Inputs) -> np.ndarray:
+        """(n, classes) probabilities."""
+
+
 @dataclass(frozen=True)
 class _Rows:
     """Rows that simple models are fitted to, and rows that they predict.
@@ -164,14 +181,14 @@ class _Rows:
     (n,) or None.
     """
 
-    X: Any
-    X_out: Any
+    X: Inputs
+    X_out: Inputs
     tables: tuple[Table | None, Table | None]
     y: np.ndarray
     labels: np.ndarray | None
     weights: np.ndarray | None
 
-    def native(self, schema: Schema | None) -> tuple[Any, Any, np.ndarray | None]:
+    def native(self, schema: Schema | None) -> tuple[Inputs, Inputs, np.ndarray | None]:
         """(inputs, inputs to predict, whether each is a category) of boosting."""
         if schema is None or schema.inputs is None:
             return self.X, self.X_out, None
@@ -208,7 +225,7 @@ def _tables(
 
 
 def _simple_predictions(
-    run: Run, table: TrainingTable, method: Any, parts: list, most: int
+    run: Run, table: TrainingTable, method: Pipeline, parts: Sequence, most: int
 ) -> tuple[dict[str, np.ndarray], int]:
     """({name: predictions} of the linear model and boosting, the iterations of boosting), on the
     rows of the score, (n,) numbers or (n, classes) probabilities; each model is fitted to at most
@@ -232,7 +249,7 @@ def _simple_predictions(
 
 
 def _predictions(
-    method: Any, model: Any, labels: np.ndarray | None, X: Any, dense: bool
+    method: Pipeline, model: _SimpleModel, labels: np.ndarray | None, X: Inputs, dense: bool
 ) -> np.ndarray:
     """The numbers (n,) that a simple model predicts for rows X, or its probabilities (n, k) of the
     method's classes; labels: those of its codes; dense: whether it needs arrays.
@@ -241,26 +258,31 @@ def _predictions(
     rows = (_dense(X[block]) if dense else X[block] for block in blocks)
     if labels is None:
         return np.concatenate([model.predict(block) for block in rows])
+    assert method.classes is not None
     shares = np.zeros((X.shape[0], len(method.classes)))
     columns = np.searchsorted(method.classes, labels)
     shares[:, columns] = np.concatenate([model.predict_proba(block) for block in rows])
     return shares
 
 
-def _row_scores(method: Any, measure: str, y: np.ndarray, found: np.ndarray) -> np.ndarray | None:
+def _row_scores(
+    method: Pipeline, measure: str, y: np.ndarray, found: np.ndarray
+) -> np.ndarray | None:
     """`row_scores` of the predictions of a simple model."""
     if method.task == "regression":
         return _squared_errors(method, found, y)
+    assert method.classes is not None
     predicted = method.classes[np.argmax(found, axis=1)]
     return class_row_scores(measure, method.classes, y, predicted, found)
 
 
-def _squared_errors(method: Any, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _squared_errors(method: Pipeline, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Of predicted numbers, in units of the scaled target."""
+    assert method.target_scaler is not None
     return ((predicted - y) / method.target_scaler.unit) ** 2
 
 
-def _constant_score(method: Any, measure: str, y: np.ndarray, targets: list) -> float:
+def _constant_score(method: Pipeline, measure: str, y: np.ndarray, targets: list) -> float:
     """`constant` by a measure; others than accuracy and RMSE are those of the shares of the labels
     of all training rows y.
     """
@@ -276,7 +298,7 @@ def _dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
-def _linear(task: str, X: Any) -> Any:
+def _linear(task: str, X: Inputs) -> _SimpleModel:
     """Ridge or logistic regression of standardised inputs, which are not centred if sparse."""
     models = lazy.linear_model
     model = (
@@ -288,7 +310,14 @@ def _linear(task: str, X: Any) -> Any:
     return lazy.pipeline.Pipeline([("scaled", scaled), ("model", model)])
 
 
-def _boosted(task, X, y, weights, seed, categorical):
+def _boosted(
+    task: str,
+    X: Inputs,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    seed: int,
+    categorical: np.ndarray | None,
+) -> _SimpleModel:
     """HistGradientBoosting with defaults except its trees, in one thread; categorical: (d,) whether
     a column has category numbers, or None.
 

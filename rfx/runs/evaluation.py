@@ -5,9 +5,9 @@ row, and the noise of the difference of two models on the same rows.
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfx import lazy
 from rfx.data.tabular import schema
@@ -17,6 +17,7 @@ from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import PredictionScore
 from rfx.fitting.run_facts import Score
 from rfx.measures import MEASURES, OF_TARGET, ROW_MEASURES, LabelledRows, MeasuredScores
+from rfx.types import Inputs, JsonObject
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Evaluation:
         """The score with its rows."""
         return Score(self.metric, self.score, self.on, len(self.y))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The entries of a results row, by column or name."""
         entries = {
             "n_test": len(self.y),
@@ -76,7 +77,7 @@ class Evaluation:
         return self.prediction.as_dict() | not_none(entries)
 
 
-def evaluate(model: Pipeline, X: Any, y: Any, on: str = "the rows") -> Evaluation:
+def evaluate(model: Pipeline, X: Inputs, y: ArrayLike, on: str = "the rows") -> Evaluation:
     """The evaluation of a model on raw rows.
 
     Parameters
@@ -157,14 +158,18 @@ def _of_numbers(y: np.ndarray, predicted: np.ndarray) -> MeasuredScores:
     return MeasuredScores(values, by_target)
 
 
-def row_scores(measure: str, model: Any, decision: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+def row_scores(
+    measure: str, model: Pipeline, decision: np.ndarray, y: np.ndarray
+) -> np.ndarray | None:
     """(n,) the scores of a model's decision values for targets y (n,) or (n, targets): for classes
     numbers whose mean is one of ROW_MEASURES, None if it is undefined for these rows; for
     regression the squared errors in units of the scaled target.
     """
     if model.task == "regression":
+        assert model.target_scaler is not None
         errors = (model.labels(decision) - y) / model.target_scaler.unit
         return np.mean(np.reshape(errors, (len(y), -1)) ** 2, axis=1)
+    assert model.classes is not None
     needs_probabilities, values = ROW_MEASURES[measure].needs_probabilities, decision
     if needs_probabilities and not model.has_probabilities:
         return None

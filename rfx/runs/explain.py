@@ -27,6 +27,7 @@ from rfx.errors import UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.measures import SCORES, less_is_better
 from rfx.runs.evaluation import row_scores, score_of
+from rfx.types import Inputs
 
 # Minimum shuffles of a column for an interval.
 LEAST_REPEATS = 10
@@ -105,7 +106,7 @@ class Dependence:
 
     name: str
     kind: str
-    grid: list[Any]
+    grid: list[float] | list[str]
     means: np.ndarray
 
 
@@ -159,7 +160,7 @@ class Explanation:
 
 def explain(
     model: Pipeline,
-    X: Any,
+    X: Inputs,
     y: np.ndarray,
     rows: int = 2000,
     repeats: int = LEAST_REPEATS,
@@ -315,7 +316,7 @@ def _named(columns: Sequence[Column], names: Sequence[str]) -> list[int]:
     return list(dict.fromkeys(places[name] for name in names))
 
 
-def _most(rows: "_Rows", columns: Sequence[Column], shares: Any) -> list[int]:
+def _most(rows: "_Rows", columns: Sequence[Column], shares: np.ndarray | None) -> list[int]:
     """The positions of all columns; if there are very many, of those with the largest share of the
     learnt metric, else of those whose scaled values vary most.
     """
@@ -332,7 +333,7 @@ def _most(rows: "_Rows", columns: Sequence[Column], shares: Any) -> list[int]:
 class _Rows:
     """The rows, and the model's error and response when one column changes."""
 
-    def __init__(self, model: Pipeline, X: Any, y: np.ndarray):
+    def __init__(self, model: Pipeline, X: Inputs, y: np.ndarray):
         self.model, self.X, self.y = model, X, y
         model.preprocessing.warn_of_unknown(y)
         decision = model.decision_function(X)
@@ -399,7 +400,7 @@ def _of_dates(column: Column, block: np.ndarray) -> tuple[list[Any], np.ndarray]
     return [str(text) for text in texts], column.source.form.spread(days)
 
 
-def _of_categories(column: Column, block: np.ndarray) -> tuple[list[Any], np.ndarray]:
+def _of_categories(column: Column, block: np.ndarray) -> tuple[list[float] | list[str], np.ndarray]:
     """The most frequent categories, in the model's order. Categories with the same target mean are
     merged.
     """

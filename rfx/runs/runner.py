@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rfx import env, lazy
 from rfx.data import registry
@@ -25,6 +24,7 @@ from rfx.plans.plan import Plan, describe, load, small
 from rfx.records import keys, results
 from rfx.records.run import COLUMNS, STATUSES, Result, Run, seconds_train
 from rfx.runs.child import NO_DATA, STEP
+from rfx.types import JsonObject
 
 # ----------------------------------------------------------------------
 # A run in a separate process: start it, receive its steps, end it in time, and turn its ending into
@@ -35,7 +35,7 @@ NAP = 0.02  # seconds between two checks of a run
 _LONGEST = 2000  # maximum characters of a message
 # Options with a column, and the types of that column: lam = "validation" is a request, and the
 # column has the resulting number.
-_OPTION_COLUMNS: dict[str, Any] = {
+_OPTION_COLUMNS: dict[str, type | tuple[type, ...]] = {
     "kernel": str,
     "solver": str,
     "lam": (int, float),
@@ -63,7 +63,7 @@ class Ending:
         The address and the machine of its worker.
     """
 
-    answer: dict[str, Any] | None = None
+    answer: JsonObject | None = None
     crash: str | None = None
     timeout: float | None = None
     peak_mb: float | None = None
@@ -252,7 +252,7 @@ def result_of(run: Run, ending: Ending) -> Result:
 
 
 def failure(
-    run: Run, status: str, message: str, peak_mb: float | None = None, **params: Any
+    run: Run, status: str, message: str, peak_mb: float | None = None, **params: object
 ) -> Result:
     """The result of a run without an answer; params: entries in addition to those of the run."""
     columns, options = _asked(run)
@@ -261,7 +261,7 @@ def failure(
     return Result(**columns)
 
 
-def _asked(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+def _asked(run: Run) -> tuple[JsonObject, JsonObject]:
     """The columns of a run, and the entries of its params."""
     names = ("dataset", "split", "method", "seed", "threads")
     options = {

@@ -2,8 +2,8 @@
 follows from their predictions.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from rfx.errors import UsageError
 from rfx.fitting import weights
@@ -90,9 +90,10 @@ def plan_of(run: Run, scores: bool = False, intervals: bool = False) -> Assessme
     return AssessmentPlan(run.seed, run.cv, run.holdout, scores, intervals, run.calibrate)
 
 
-def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
+def explicit(run: Run, chosen: Mapping[str, object]) -> dict[str, object]:
     """The options of a run, with the values chosen for those that were left to the method."""
-    return {name: value for name, value in run.given().items() if value != AUTO} | chosen
+    given = {name: value for name, value in run.given().items() if value != AUTO}
+    return {**given, **chosen}
 
 
 def judged(run: Run, point: Pipeline, assessment: Assessment | None, place: int) -> Pipeline:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from rfx.records.run import BASELINE, COLUMNS, Result, Run
 from rfx.runs import scoring
 from rfx.runs.baselines import baseline_scores, constant
 from rfx.runs.evaluation import Evaluation, evaluate, measures
+from rfx.types import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -59,16 +59,17 @@ def _listening(
     Raises UsageError for a curve of another method.
     """
     in_batches = isinstance(trainer.method, StreamMethod)
-    has_tests = table.X_test is not None
-    can_trace = run.curve == "test" and run.trace and has_tests
+    can_trace = run.curve == "test" and run.trace and table.X_test is not None
     if run.curve and not in_batches and not can_trace:
         raise UsageError(
             f"method {trainer.name} writes its curve only to a trace, for test rows; use curve ="
             ' "test" with a trace and test rows'
         )
-    if has_tests and run.curve == "exact":
+    if table.X_test is None or table.y_test is None:
+        return Listening(progress)
+    if run.curve == "exact":
         return Listening(progress, (table.X_test, _exact(trainer, table)), squared=True)
-    if has_tests and (run.curve or (run.trace and in_batches)):
+    if run.curve or (run.trace and in_batches):
         return Listening(progress, (table.X_test, table.y_test))
     return Listening(progress)
 
@@ -421,11 +422,11 @@ class _Evaluations:
     def scores(self) -> list[Score]:
         return [one.score_on_rows for one in (self.tested, self.held_out) if one is not None]
 
-    def params(self, run: Run, point) -> dict[str, Any]:
+    def params(self, run: Run, point) -> JsonObject:
         """The entries of params: the score of held-out rows in addition to test rows, and other
         measures if the run asks for one.
         """
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         if self.tested is not None and self.held_out is not None:
             found = _prefixed("held_out", self.held_out.prediction.as_dict(), "score", "mae")
             found["held_out_on"] = self.held_out.scored_on
@@ -484,9 +485,9 @@ def _left_out_score(point) -> list[Score]:
     return [Score(_metric_of(point), outcome.leave_one_out, on, count)]
 
 
-def _inputs_of(run: Run, found: Result) -> dict[str, Any]:
+def _inputs_of(run: Run, found: Result) -> JsonObject:
     """The entries of a row about what was asked for."""
-    entries: dict[str, Any] = {
+    entries: JsonObject = {
         name: value for name, value in run.told().items() if name not in ("label", "test")
     }
     if content := keys.content(run):
@@ -571,6 +572,7 @@ def _asked(run: Run, found: Result) -> dict:
 
 
 def _on_training_rows(method, table: TrainingTable) -> dict:
+    assert table.y_train is not None
     entries = evaluate(method, table.X_train, table.y_train).as_dict()
     return _prefixed("train", entries, "score", "relative_error")
 

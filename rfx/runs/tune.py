@@ -9,7 +9,7 @@ then the refinement of `rfx.fitting.selection` around the best.
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rfx.data.training_table import TrainingTable
 from rfx.errors import UsageError
 from rfx.fitting.assessment import HELD_OUT_SHARE
 from rfx.fitting.held_out import Calibration, Splitter, fewer
-from rfx.fitting.method import has_gamma
+from rfx.fitting.method import has_gamma, not_none
 from rfx.fitting.metric_learning import KERNEL, dense
 from rfx.fitting.options import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
 from rfx.fitting.pipeline import Pipeline
@@ -46,6 +46,7 @@ from rfx.measures import less_is_better
 from rfx.records import keys, results
 from rfx.records.params import Params
 from rfx.records.run import COLUMNS, Result, Run
+from rfx.types import JsonObject
 
 # Searchable methods: the option that is a method's size (None: it has none), and the sizes of the
 # rounds.
@@ -112,7 +113,7 @@ class Tuning:
 
     table: TrainingTable
     names: Sequence[str]
-    given: dict[str, Any]
+    given: Mapping[str, Any]
     source: Run
     tell: Callable[[Trial, bool], None] | None = None
     kernels: Sequence[str] = ()
@@ -146,7 +147,7 @@ class Tuning:
         calls = self._known, self._keep
         return Search(self._scores, self._grid(), self.measure, self.budget, *calls).run()
 
-    def options(self, point: Point) -> dict[str, Any]:
+    def options(self, point: Point) -> dict[str, object]:
         """The options of a point, and the given options of its method."""
         declared = methods.get(point.method).declared()
         fixed = {name: value for name, value in self.given.items() if name in declared}
@@ -205,7 +206,7 @@ class Tuning:
         X, _ = self.table.part(kept, out)
         prepared = prepare(trainer, X, self.y[kept], constraint=self._apart(kept))
         found = {name: prepared.asked.get(name) for name in ("scaling", "metric", "metric_steps")}
-        self.given |= {name: value for name, value in found.items() if value is not None}
+        self.given = {**self.given, **not_none(found)}
         self.kernel = prepared.asked.kernel
         return np.asarray(dense(prepared.problem.X), np.float32)
 
@@ -273,7 +274,9 @@ class Tuning:
 
     # ------------------------------------------------------------------ one trial
 
-    def _scores(self, point: Point, round: SearchRound, lams: Sequence[Any]) -> list[float]:
+    def _scores(
+        self, point: Point, round: SearchRound, lams: Sequence[float | None]
+    ) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
         folds, stop, seed = [], Stop(), self.seed
         options = self.options(point) | ({} if lams[0] is None else {"lam": 1.0})
@@ -350,7 +353,7 @@ class Tuning:
             "round": round.number,
             "parts": round.parts,
         }
-        columns: dict[str, Any] = {**env.describe()}
+        columns: JsonObject = {**env.describe()}
         columns["n_test"] = len(self.parts[0][1])
         columns["n_inputs"] = self.X.shape[1]
         return Result(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -31,6 +31,7 @@ from rfx.fitting.selection import LEARNT
 from rfx.fitting.weights import mean, part
 from rfx.kernels.gradients import outer_product
 from rfx.operators.kernel import left_out
+from rfx.types import Inputs, KernelParams
 
 # Maximum rows by which inputs are chosen, and from which a metric is learnt.
 ROWS = 2000
@@ -92,8 +93,8 @@ class Machine:
     coef : array, (n, k)
     """
 
-    Z: Any
-    params: dict[str, Any]
+    Z: Inputs
+    params: KernelParams
     width: float
     metric: Metric | None
     lam: float
@@ -313,11 +314,11 @@ def least_gain(n_rows: int) -> float:
     return max(GAIN, GAIN_OF_ROW / math.sqrt(n_rows))
 
 
-def bandwidth(kernel: str, X: Any, seed: int, factor: float) -> dict[str, Any]:
+def bandwidth(kernel: str, X: Inputs, seed: int, factor: float) -> KernelParams:
     """The kernel's parameters for rows X (n, d): gamma is that of the median distance times a
     factor.
     """
-    params: dict[str, Any] = kernels.parameters(kernel, X, "median", seed)
+    params: KernelParams = kernels.parameters(kernel, X, "median", seed)
     return params | {"gamma": params["gamma"] * factor}
 
 
@@ -339,9 +340,9 @@ def criterion(
 
 def next_metric(
     kernel: str,
-    Z: Any,
+    Z: Inputs,
     coef: np.ndarray,
-    params: dict[str, Any],
+    params: KernelParams,
     metric: Metric | None,
     full: bool,
     weights: np.ndarray | None,
@@ -363,7 +364,7 @@ def learner(kernel: str | None) -> str:
     return kernel if kernel is not None and known else KERNEL
 
 
-def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
+def allowed(forms: Sequence[str], X: Inputs, kernel: str) -> list[str]:
     """The forms possible for rows X (n, d) and the kernel; diagonal if none of several is
     possible.
     """
@@ -400,11 +401,11 @@ def unused(problem: Problem, seed: int) -> np.ndarray | None:
     return free if free.sum() >= OTHERS else None
 
 
-def dense(X: Any) -> np.ndarray:
+def dense(X: Inputs) -> np.ndarray:
     """Rows as a float64 array."""
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X, np.float64)
 
 
-def compact(X: Any) -> Any:
+def compact(X: Inputs) -> Inputs:
     """Rows as a float64 array, or as they are if they are text."""
     return X if keeps_sparse(X) else dense(X)

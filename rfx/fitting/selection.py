@@ -191,7 +191,7 @@ class Point:
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
 
-    def updated(self, **changes: Any) -> Point:
+    def updated(self, **changes: object) -> Point:
         """The same point with other values for some options."""
         return Point(self.method, self.options | changes)
 
@@ -243,7 +243,7 @@ class SearchGrid:
     def kept(self, points: list[Point], most: int | None) -> list[Point]:
         """The points, best first, that reach the next round."""
         if (option := self.various) is not None:
-            before: Counter[Any] = Counter()
+            before: Counter[str] = Counter()
             ranks = [before.update([point[option]]) or before[point[option]] for point in points]
             points = [point for _, point in sorted(zip(ranks, points), key=lambda one: one[0])]
         return points[:most]
@@ -357,7 +357,7 @@ class Evidence:
         """
         best = best or self.best
 
-        def row(trial: Trial, *lams: Any) -> list[Any]:
+        def row(trial: Trial, *lams: object) -> list[object]:
             return [*trial.point.options.values(), *(lams if lam else ())]
 
         return ChoiceTrace(
@@ -655,7 +655,7 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
         For too few rows.
     """
     start, space = time.perf_counter(), method.space
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, object] = {}
     steps: list[ChoiceTrace] = []
     asked = [name for name in space.values if isinstance(method.get(name), str)]
     grid = {name: method.candidates(name, problem) for name in asked if name != "gamma"}
@@ -877,7 +877,7 @@ def _validated(
     problem: Problem,
     asked: Method,
     cache: Cache,
-) -> tuple[dict[str, Any], list[ChoiceTrace]]:
+) -> tuple[dict[str, object], list[ChoiceTrace]]:
     """The values of the grid's options with the lowest error on held-out rows, and the trials.
 
     grid: option -> values, gamma's as numbers. Options of a later stage have their first value
@@ -901,7 +901,7 @@ def _validated(
     measure = Measure(problem.error_name, target=target)
     continued = tuple(name for name in CONTINUED if asked.get(name) == "validation")
     validation = _Validation(trial, folds, total, stop, measure, continued, problem.progress, cache)
-    best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
+    best: dict[str, object] = {name: values[0] for name, values in grid.items()}
     steps: list[ChoiceTrace] = []
     for stage in space.stages:
         wanted = {name: grid[name] for name in stage if name in grid}

@@ -85,7 +85,7 @@ from rfx.model import Array
 from rfx.operators.kernel import LeaveOneOut, left_out, moved_mean, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
-from rfx.types import Inputs
+from rfx.types import Inputs, JsonObject
 
 log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2", "laplacian")
@@ -187,7 +187,7 @@ class Local(Method):
         second = KERNELS[self.kernel == KERNELS[0]]
         return (self.kernel, second) if self.mixed else (self.kernel,)
 
-    def vectors(self, X: Any) -> int:
+    def vectors(self, X: Inputs) -> int:
         return min(X.shape[0], self.tree(X.shape[0])[0])
 
     def tree(self, n_rows: int) -> tuple[int, float, int]:
@@ -267,7 +267,7 @@ class Auto(Method):
     budget_seconds: float | None = BUDGET_SECONDS()
     class_weight: str | None = CLASS_WEIGHT()
 
-    def delegate_for(self, X: Any) -> Method:
+    def delegate_for(self, X: Inputs) -> Method:
         wide = scipy.sparse.issparse(X) and X.shape[1] > MOST_INPUTS
         return (RFM if wide and X.shape[0] <= EXACT else Local).of(self.values)
 
@@ -297,7 +297,7 @@ class Cell:
     own: np.ndarray
     out: np.ndarray
     used: np.ndarray
-    rows: Any
+    rows: Inputs
 
 
 @singledispatch
@@ -396,7 +396,7 @@ def _leaves(
     with parallel.one_blas_thread():
         most = max(map(len, blocks))
         parallel.for_ranges(fit, len(left), parts=device.parts(most))
-    return leaves
+    return [leaf for leaf in leaves if leaf is not None]
 
 
 def _judges_last(free: np.ndarray, seed: int) -> tuple[np.ndarray, int]:
@@ -476,7 +476,9 @@ class Leaf:
         return replace(self, out=self.out[numbers], machines=tuple(machines))
 
 
-def _save(checkpointer: Checkpointer, method: Local, problem: Problem, leaves: list[Any]) -> None:
+def _save(
+    checkpointer: Checkpointer, method: Local, problem: Problem, leaves: list[Leaf | None]
+) -> None:
     """Write the finished leaves to a checkpoint."""
     arrays = {
         f"{number}.{part}.{name}": np.asarray(value)
@@ -490,9 +492,9 @@ def _save(checkpointer: Checkpointer, method: Local, problem: Problem, leaves: l
 
 def _saved(
     checkpointer: Checkpointer | None, method: Local, problem: Problem, count: int
-) -> list[Any]:
+) -> list[Leaf | None]:
     """The finished leaves of the checkpoint to resume from, None for others."""
-    leaves: list[Any] = [None] * count
+    leaves: list[Leaf | None] = [None] * count
     saved = None if checkpointer is None else checkpointer.load(method, _digest(problem))
     if checkpointer is None or saved is None:
         return leaves
@@ -502,7 +504,7 @@ def _saved(
             f"checkpoint {checkpointer.path} is of other rows; use the same data, or omit --resume"
         )
     with checkpointer.restoring():
-        fields: dict[int, dict[str, dict[str, Any]]] = {}
+        fields: dict[int, dict[str, JsonObject]] = {}
         for name, value in arrays.items():
             number, part, field = name.split(".")
             values = fields.setdefault(int(number), {}).setdefault(part, {})
@@ -781,7 +783,9 @@ def _groups(rows: Problem) -> np.ndarray | None:
     return constraint.values if constraint is not None and constraint.by == "groups" else None
 
 
-def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any, seed: int) -> float:
+def _best_lam(
+    K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: np.ndarray | None, seed: int
+) -> float:
     """The lambda with the lowest leave-one-out squared error on some of the rows."""
     some = random_rows(len(K), CHOOSING, seed=seed)
     K, T, weights, groups = K[np.ix_(some, some)], T[some], weights[some], part(groups, some)
@@ -827,7 +831,7 @@ def _halved(model: LocalModel, problem: Problem, left_out: np.ndarray) -> LocalM
     return halved
 
 
-def _shared_rows(cells: list[Cell], of_leaf: np.ndarray) -> tuple[Any, np.ndarray]:
+def _shared_rows(cells: list[Cell], of_leaf: np.ndarray) -> tuple[Inputs, np.ndarray]:
     """(the rows of all cells, each once; the numbers of those of each machine, one machine after
     another); of_leaf: the leaf of each machine.
     """
@@ -899,7 +903,7 @@ class LocalModel:
 
     kernels: tuple[str, ...]
     partition: Partition
-    rows: Any
+    rows: Inputs
     numbers: np.ndarray
     coef: np.ndarray
     starts: np.ndarray
@@ -943,7 +947,7 @@ class LocalModel:
             slopes=_stacked_slopes(leaves, rows.shape[1]),
         )
 
-    def decision(self, X: Any) -> np.ndarray:
+    def decision(self, X: Inputs) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
         values = np.zeros((X.shape[0], self.offsets.shape[1]))
         placed = self.partition.place(X)
@@ -965,7 +969,7 @@ class LocalModel:
         """The machines of a leaf."""
         return range(*np.searchsorted(self.leaves, [leaf, leaf + 1]))
 
-    def _values(self, machine: int, X: Any) -> np.ndarray:
+    def _values(self, machine: int, X: Inputs) -> np.ndarray:
         mapped = self._mapped(machine, X.astype(self.dtype(machine), copy=False))
         kernel, params = self.kernel(machine)
         sums = kernels.decision(
@@ -981,7 +985,7 @@ class LocalModel:
         """The coefficients (m, k) of a machine."""
         return self.coef[self.starts[machine] : self.starts[machine + 1]]
 
-    def support(self, machine: int) -> Any:
+    def support(self, machine: int) -> Inputs:
         """The mapped rows of a machine."""
         inside = slice(self.starts[machine], self.starts[machine + 1])
         rows = self.rows[self.numbers[inside]]
@@ -999,7 +1003,7 @@ class LocalModel:
             return None
         return Metric(self.diagonals[number] if number < flat else self.matrices[number - flat])
 
-    def _mapped(self, machine: int, X: Any) -> Any:
+    def _mapped(self, machine: int, X: Inputs) -> Inputs:
         metric = self.metric(machine)
         if metric is None:
             return X
@@ -1024,8 +1028,8 @@ class LocalModel:
         values = kernels.get_kernel(kernel).steps(dense(self.support(machine)), params)
         return (*mapped, *values, told.linear(self.coef_of(machine)))
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> JsonObject:
         return {"n_inputs": self.rows.shape[1], "n_targets": self.offsets.shape[1]}
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {"n_features": None, "model_size": len(self.coef), "kernel_params": {}}

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rfx import device, kernels, losses
 from rfx import steps as told
 from rfx.data.transforms import TARGET_KINDS, TARGET_TRANSFORMS
-from rfx.errors import UsageError, or_near
+from rfx.errors import DataError, UsageError, or_near
 from rfx.features import MAPS
 from rfx.fitting.options import (
     AUTO,
@@ -510,6 +510,19 @@ def kernel_params(
         # the words mean "choose for this kernel"; only a number raises an error
         gamma = None
     return kernels.parameters(kernel, X, gamma, seed, **options)
+
+
+def check_n_inputs(header: JsonObject, n_inputs: int, what: str) -> None:
+    """Raise DataError for a part of a model with another number of inputs than the model; what: the
+    part, and a verb.
+    """
+    if n_inputs != header["info"]["n_inputs"]:
+        raise DataError(f"{what} another number of inputs")
+
+
+def gamma_of(kernel: str, X: Inputs, gamma: float | str, seed: int) -> float:
+    """The bandwidth of a kernel for scaled rows X (n, d); gamma: a number or a word."""
+    return float(kernels.parameters(kernel, X, gamma, seed)["gamma"])
 
 
 def _flag(name: str) -> str:

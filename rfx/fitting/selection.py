@@ -21,7 +21,7 @@ from rfx.features import MAPS, sample
 from rfx.fitting import weights
 from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.held_out import Splitter, drawn, fewer
-from rfx.fitting.method import Method, has_gamma
+from rfx.fitting.method import Method, gamma_of, has_gamma
 from rfx.fitting.options import AUTO, GAMMA_FACTORS, LOO_FACTORS, SAMPLE
 from rfx.fitting.problem import Cache, Problem, error
 from rfx.fitting.progress import Progress, ProgressReport
@@ -190,6 +190,17 @@ class Point:
 
     def __getitem__(self, name: str) -> Any:
         return self.options[name]
+
+    @property
+    def kernel(self) -> str:
+        """The kernel of the method."""
+        return str(self["kernel"])
+
+    @property
+    def gamma(self) -> float | None:
+        """The bandwidth; None if it is not among the options."""
+        bandwidth: float | None = self.options.get("gamma")
+        return bandwidth
 
     def updated(self, **changes: object) -> Point:
         """The same point with other values for some options."""
@@ -722,7 +733,7 @@ def _gammas(
 
 def _multiples(method: Method, problem: Problem, factors: Sequence[float]) -> list[float]:
     """Multiples of the bandwidth of the median distance."""
-    base = kernels.parameters(method.kernel, problem.X, "median", method.seed)["gamma"]
+    base = gamma_of(method.kernel, problem.X, "median", method.seed)
     return [base * factor for factor in factors]
 
 

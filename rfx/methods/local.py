@@ -224,11 +224,12 @@ class Local(Method):
         return Fitted(model, solution, details, clock.seconds, values)
 
     def restore(self, header, arrays) -> LocalModel:
-        partition = restored_partition(arrays, len(arrays["offsets"]))
-        missing = {"leaves": np.arange(len(arrays["gammas"]))}
-        no_slopes = np.zeros((0, arrays["diagonals"].shape[1], arrays["offsets"].shape[1]))
-        nothing = np.zeros_like(missing["leaves"])
-        missing |= {"places": nothing, "doubles": nothing, "slopes": no_slopes}
+        offsets, diagonals = arrays["offsets"], arrays["diagonals"]
+        partition = restored_partition(arrays, len(offsets))
+        numbers = np.arange(len(arrays["gammas"]))
+        no_slopes = np.zeros((0, diagonals.shape[1], offsets.shape[1]))
+        nothing = np.zeros_like(numbers)
+        missing = {"leaves": numbers, "places": nothing, "doubles": nothing, "slopes": no_slopes}
         arrays = missing | arrays
         rows = restored_rows("rows", arrays, header["n_inputs"])
         return LocalModel(self.kernels, partition, rows, *(arrays[name] for name in OF_LEAVES))

@@ -6,15 +6,19 @@ The arrays are declared by their owners: in the files of methods, feature maps a
 import contextlib
 import io
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from rfx import files
 from rfx.errors import DataError
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 FORMAT = 1
 
 
@@ -51,6 +55,20 @@ def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
     with files.whole(path) as handle:
         np.savez(handle, **contents)
         return handle.tell() if handle.seekable() else 0
+
+
+def read_fields(kind: type[T], saved: Mapping[str, Any]) -> T:
+    """The dataclass whose fields are entries of a header, or arrays of a model file; those with a
+    default may be missing, further entries are ignored.
+
+    Raises KeyError for a missing one.
+    """
+    values = {
+        one.name: saved[one.name]
+        for one in fields(kind)
+        if one.default is MISSING or one.name in saved
+    }
+    return kind(**values)
 
 
 @contextlib.contextmanager

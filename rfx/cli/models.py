@@ -439,7 +439,8 @@ def tune(
             table=table,
         )
     row = row.with_params(
-        tuned={"score": best.score, "metric": metric, "trials": len(search.trials)} | tuning.how
+        tuned={"score": best.score, "metric": metric, "trials": len(search.trials)}
+        | {"cv": tuning.source.cv, "holdout": tuning.share}
     )
     if results is not None:
         results_file.append(results, row)

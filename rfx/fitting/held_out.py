@@ -25,7 +25,7 @@ which takes probabilities.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -36,6 +36,7 @@ from rfx import steps as told
 from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError, warn
+from rfx.model import read_fields
 from rfx.types import JsonObject
 
 LEAVE_ONE_OUT = "leave-one-out"
@@ -268,7 +269,8 @@ class ErrorQuantiles:
     @classmethod
     def from_dict(cls, saved: JsonObject) -> ErrorQuantiles:
         """Read from a model file's header."""
-        return cls(np.array(saved["values"], float), saved["rows"], saved["by"])
+        found = read_fields(cls, saved)
+        return replace(found, values=np.array(found.values, float))
 
 
 def _ranks(count: int, size: int) -> np.ndarray:
@@ -345,7 +347,9 @@ class ErrorScale:
     @classmethod
     def from_dict(cls, saved: JsonObject) -> ErrorScale:
         """Read from a model file's header."""
-        return cls(np.array(saved["predictions"], float), np.array(saved["errors"], float))
+        found = read_fields(cls, saved)
+        predictions, errors = np.array(found.predictions, float), np.array(found.errors, float)
+        return cls(predictions, errors)
 
 
 # ---------------------------------------------------------------------- probabilities
@@ -454,12 +458,13 @@ class Calibration:
         """Read from a model file's header; raises DataError if it is not a result of `to_dict` for
         so many outputs.
         """
-        kind = saved["kind"]
-        curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
+        found = read_fields(cls, saved)
+        curves = [(np.array(a, float), np.array(b, float)) for a, b in found.curves]
         sound = (len(a) == len(b) and np.isfinite([a, b]).all() for a, b in curves)
-        if kind not in (*KINDS, VECTOR_SCALING) or len(curves) != outputs or not all(sound):
+        is_known = found.kind in (*KINDS, VECTOR_SCALING)
+        if not is_known or len(curves) != outputs or not all(sound):
             raise DataError("its calibration is damaged")
-        return cls(kind, saved["rows"], saved["by"], curves)
+        return replace(found, curves=curves)
 
 
 def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

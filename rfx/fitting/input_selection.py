@@ -161,7 +161,7 @@ class Pair(NamedTuple):
 
     @classmethod
     def at(cls, point: Point) -> Pair:
-        return cls(point["scaling"], point["kernel"])
+        return cls(point["scaling"], point.kernel)
 
 
 class Combination(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rfx import steps as told
 from rfx.counters import random_rows
 from rfx.data.transforms import Scaler
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.features import MAPS, FeatureMap, form_of, nystrom, sample
 from rfx.fitting import weights
 from rfx.fitting.method import (
@@ -22,6 +22,7 @@ from rfx.fitting.method import (
     Refusal,
     TunedMethod,
     budget,
+    check_n_inputs,
     each_output,
     kernel_params,
     scalars,
@@ -192,10 +193,10 @@ class LinearMethod(TunedMethod):
         return bool(self.get("offset") == "mean")
 
     def saved_arrays(self, header: JsonObject) -> dict[str, Array]:
-        if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
-            raise DataError("its map has another number of inputs")
+        of_map = header["map"]
+        check_n_inputs(header, of_map["n_inputs"], "its map has")
         own = {"offset": Array("f", "outputs")} if self.offsets() else {}
-        parts = form_of(header["map"]).saved_arrays()
+        parts = form_of(of_map).saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
 
     def restore(self, header: JsonObject, arrays: Arrays) -> LinearModel:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -551,28 +551,28 @@ class Pipeline:
 
         Raises DataError or KeyError if the file is damaged or incomplete.
         """
-        known = sizes(method, header, arrays)
-        model.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
+        saved = model.read_fields(SavedPipeline, header)
+        known = sizes(method, saved, arrays)
         outputs = known["outputs"]
+        model.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
         scaler = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
         preprocessing = Preprocessing(
-            TargetCoding.of_state(header, arrays, outputs),
-            Scaler.from_dict(header["scaler"] | scaler),
+            TargetCoding.of_state(saved.task, saved.target_scaler, arrays, outputs),
+            Scaler.from_dict(saved.scaler | scaler),
             input_dtype(method),
             Schema.of_header(header),
         )
-        curve, errors = header.get("calibration"), header.get("errors")
-        scale = header.get("error_scale")
+        curve, errors, scale = saved.calibration, saved.errors, saved.error_scale
         return cls(
             method,
             preprocessing,
             method.restore(header, arrays),
-            losses.get_loss(header["loss"], method.get("epsilon")),
-            Outcome.of_dict(header["info"]),
+            losses.get_loss(saved.loss, method.get("epsilon")),
+            Outcome.of_dict(saved.info),
             calibration=None if curve is None else Calibration.from_dict(curve, outputs),
             errors=None if errors is None else ErrorQuantiles.from_dict(errors),
             error_scale=None if scale is None else ErrorScale.from_dict(scale),
-            class_errors=tuple(map(ErrorQuantiles.from_dict, header.get("class_errors", ()))),
+            class_errors=tuple(map(ErrorQuantiles.from_dict, saved.class_errors)),
         )
 
 
@@ -581,9 +581,25 @@ def silent() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
-def sizes(method: Method, header: JsonObject, arrays: Arrays) -> dict[str, int]:
+@dataclass(frozen=True)
+class SavedPipeline:
+    """The entries of a model file's header that are those of every method; see `Pipeline.save`."""
+
+    task: str
+    loss: str
+    info: JsonObject
+    scaler: JsonObject
+    target_scaler: JsonObject | None = None
+    n_targets: int = 1
+    calibration: JsonObject | None = None
+    errors: JsonObject | None = None
+    error_scale: JsonObject | None = None
+    class_errors: Sequence[JsonObject] = ()
+
+
+def sizes(method: Method, saved: SavedPipeline, arrays: Arrays) -> dict[str, int]:
     """The sizes of a model file's axes known from its header and labels."""
-    task, inputs, outputs = header["task"], header["info"]["n_inputs"], 1
+    task, inputs, outputs = saved.task, saved.info["n_inputs"], 1
     if task not in (*CLASSIFICATION, "regression") or type(inputs) is not int or inputs < 0:
         raise DataError(f"its task is {task!r:.40}, its number of inputs {inputs!r:.40}")
     if task in CLASSIFICATION:
@@ -592,7 +608,7 @@ def sizes(method: Method, header: JsonObject, arrays: Arrays) -> dict[str, int]:
             raise DataError("it has no classes")
         outputs = count if count > 2 else 1
     elif method.several_targets:
-        outputs = header.get("n_targets", 1)
+        outputs = saved.n_targets
     return {"inputs": inputs, "outputs": outputs}
 
 
@@ -659,13 +675,12 @@ class Checkpointer:
         header.pop("format", None)
         if stated != digest(header, arrays):
             raise self._damaged("its parts were not written together")
-        if header["method"] != method.name:
-            raise UsageError(
-                f"checkpoint {self.path} is of method {header['method']}, not {method.name}"
-            )
-        other_rows = "rows" in header and header["rows"] != rows
+        of_method, params = header["method"], header["params"]
+        if of_method != method.name:
+            raise UsageError(f"checkpoint {self.path} is of method {of_method}, not {method.name}")
+        other_rows = header.get("rows", rows) != rows
         for name, value in method.values.items():
-            before = header["params"].get(name)
+            before = params.get(name)
             if name in CHOSEN_BY_ROWS and before != value and other_rows:
                 raise UsageError(
                     f"checkpoint {self.path} is of other rows, or of --{name} {before}; use the"
@@ -694,15 +709,30 @@ class Checkpointer:
         )
 
 
-def known_before(path: str | Path | None) -> JsonObject:
-    """The header of an existing checkpoint; empty if there is none, or the file is no checkpoint,
-    which `Checkpointer.load` reports.
+@dataclass(frozen=True)
+class EarlierTraining:
+    """What a checkpoint says of its training: the task, how rows become X and y, and the inputs."""
+
+    task: str | None = None
+    schema: Schema | None = None
+    n_inputs: int | None = None
+
+
+def known_before(path: str | Path | None) -> EarlierTraining:
+    """The training of an existing checkpoint; nothing is known if there is none, or the file is no
+    checkpoint, which `Checkpointer.load` reports.
     """
+    if path is None:
+        return EarlierTraining()
     try:
         header = model.read_header(path)
     except (DataError, OSError):
-        return {}
-    return header if header.get("kind") == KIND else {}
+        return EarlierTraining()
+    if header.get("kind") != KIND:
+        return EarlierTraining()
+    task, schema = header["params"]["task"], header.get("schema")
+    known = None if schema is None else Schema.from_dict(schema)
+    return EarlierTraining(task, known, header.get("n_inputs"))
 
 
 def digest(header: JsonObject, arrays: Arrays) -> str:

@@ -35,6 +35,7 @@ from rfx.fitting.stream_methods import (
     HEAD,
     Batch,
     OwnSolver,
+    SavedSetup,
     Setup,
     StreamMethod,
     StreamModel,
@@ -50,6 +51,7 @@ from rfx.fitting.target_coding import (
     learn_coding,
     squeezed_outputs,
 )
+from rfx.model import read_fields
 from rfx.types import Arrays, Inputs, JsonObject
 
 # Returns an iterator of (X, y) over all rows each time it is called.
@@ -66,6 +68,33 @@ LATEST, STEPS = 4, 16
 JUDGED = ("judged_values", "judged_targets")
 # Seconds between reports of progress.
 TELL = 0.2
+
+
+@dataclass(frozen=True)
+class SavedLearning:
+    """The entries of a checkpoint's header about the survey, apart from those of `SavedSetup`."""
+
+    scaling: str
+    n_inputs: int
+    validation: list[JsonObject]
+    chosen: dict[str, float]
+    metric: str = "none"
+    target_scaler: JsonObject | None = None
+    weight_sum: float | None = None
+
+
+@dataclass(frozen=True)
+class SavedProgress:
+    """The entries of a checkpoint's header about the steps that were made."""
+
+    position: JsonObject
+    # lists in JSON
+    counts: tuple[int, float, float, float, float, int]
+    weights: tuple[int, float]
+    curve: list[TraceEntry]
+    begin: JsonObject | None = None
+    finished: bool = False
+    continues: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,19 +172,23 @@ class Learned:
         cls, header: JsonObject, arrays: Arrays, method: StreamMethod, schema: Schema | None
     ) -> Learned:
         """The values in a checkpoint."""
-        named = {"kind": header["scaling"], "metric": header.get("metric", "none")}
+        saved, saved_setup = read_fields(SavedLearning, header), read_fields(SavedSetup, header)
+        named = {"kind": saved.scaling, "metric": saved.metric}
         own = {name[7:]: values for name, values in arrays.items() if name.startswith("scaler_")}
-        inputs = inputs_of(header, arrays, Scaler.from_dict(named | own))
-        coding = TargetCoding.of_state(header, arrays, header["n_targets"])
+        inputs = inputs_of(saved_setup, arrays, Scaler.from_dict(named | own))
+        coding = TargetCoding.of_state(
+            saved_setup.task, saved.target_scaler, arrays, saved_setup.n_targets
+        )
+        setup = Setup.of(saved_setup, method, coding.classes)
         return cls(
             Preprocessing(coding, inputs.scaler, input_dtype(method), schema),
             inputs,
-            replace(Setup.of(header, method, coding.classes), sample=arrays["sample"]),
-            header["n_inputs"],
-            header["n_targets"],
-            [ChoiceTrace.of_dict(step) for step in header["validation"]],
-            header.get("weight_sum"),
-            header["chosen"],
+            replace(setup, sample=arrays["sample"]),
+            saved.n_inputs,
+            saved_setup.n_targets,
+            [ChoiceTrace.of_dict(step) for step in saved.validation],
+            saved.weight_sum,
+            saved.chosen,
         )
 
 
@@ -372,15 +405,16 @@ class Session:
     def _resumed(self, source: Source, buffer: int, header: JsonObject, arrays: Arrays) -> Stream:
         """The batches that follow those of a checkpoint, whose state is restored."""
         self._restore(header, arrays)
-        source.begin = header.get("begin")
-        further = header.get("finished") and source.further(header["position"]["source"])
-        self.continues = bool(header.get("continues") or further)
+        saved = read_fields(SavedProgress, header)
+        source.begin = saved.begin
+        further = saved.finished and source.further(saved.position["source"])
+        self.continues = bool(saved.continues or further)
         stream = self._stream(source, buffer)
         self.start(source.rewindable)
         of_solver = {n[7:]: v for n, v in arrays.items() if n.startswith("solver_")}
         self.solver.restore(of_solver)
         if not further:
-            stream.seek(header["position"])
+            stream.seek(saved.position)
         return stream
 
     def _count_further_rows(self, source: Source) -> None:
@@ -604,11 +638,12 @@ class Session:
     def _restore(self, header: JsonObject, arrays: Arrays) -> None:
         """Restore what a checkpoint has learnt and counted."""
         self._know(Learned.of_state(header, arrays, self.asked, self.schema))
-        counts, self.curve = header["counts"], header["curve"]
-        self.samples, self.seconds, self.loss_sum, self.loss_rows, *others = counts
-        self.next_point, self.next_judged = others
+        saved = read_fields(SavedProgress, header)
+        self.curve = saved.curve
+        self.samples, self.seconds, self.loss_sum, self.loss_rows = saved.counts[:4]
+        self.next_point, self.next_judged = saved.counts[4:]
         self.judged = [arrays[name] for name in JUDGED if name in arrays]
-        self.weights.rows, self.weights.sum = header["weights"]
+        self.weights.rows, self.weights.sum = saved.weights
 
     # ------------------------------------------------------------------ results
 

@@ -50,7 +50,7 @@ from rfx.fitting.problem import (
 )
 from rfx.fitting.target_coding import checked_targets, targets_per_row
 from rfx.kernels import KERNELS
-from rfx.model import Array
+from rfx.model import Array, read_fields
 from rfx.options import Chosen, option
 from rfx.solvers.stochastic.gradient import DAMPING, Descent, StepSizeSchedule
 from rfx.types import Arrays, Inputs, JsonObject, KernelParams
@@ -85,6 +85,28 @@ SAVED = (
 
 
 @dataclass(frozen=True)
+class SavedSetup:
+    """The entries of the header of a model file or checkpoint from which f is recreated."""
+
+    task: str
+    loss: str
+    kernel_params: KernelParams
+    n_prepared: int
+    n_rows: int
+    unit: bool
+    n_targets: int = 1
+    centred: bool | None = None
+
+
+@dataclass(frozen=True)
+class SavedComponents:
+    """The arrays of principal components."""
+
+    pca_mean: np.ndarray
+    pca_components: np.ndarray
+
+
+@dataclass(frozen=True)
 class Setup:
     """What a solver is started from, and f recreated from a model file.
 
@@ -116,16 +138,16 @@ class Setup:
     rewindable: bool = False
 
     @classmethod
-    def of(cls, header: JsonObject, method: StreamMethod, classes: np.ndarray | None) -> Setup:
+    def of(cls, saved: SavedSetup, method: StreamMethod, classes: np.ndarray | None) -> Setup:
         """That of a model file or checkpoint."""
-        labels = () if classes is None else classes
+        count = 0 if classes is None else len(classes)
         return cls(
-            header["task"],
-            losses.get_loss(header["loss"], method.get("epsilon")),
-            header["kernel_params"],
-            header["n_prepared"],
-            header.get("n_targets", 1) if len(labels) <= 2 else len(labels),
-            header["n_rows"],
+            saved.task,
+            losses.get_loss(saved.loss, method.get("epsilon")),
+            saved.kernel_params,
+            saved.n_prepared,
+            saved.n_targets if count <= 2 else count,
+            saved.n_rows,
         )
 
 
@@ -513,13 +535,14 @@ class StreamMethod(Method):
         return replace(super().score(preprocessing, decision, y), mae=mae)
 
     def restore(self, header: JsonObject, arrays: Arrays) -> StreamModel:
-        setup = Setup.of(header, self, arrays.get("classes"))
+        saved = read_fields(SavedSetup, header)
+        setup = Setup.of(saved, self, arrays.get("classes"))
         own = {name: arrays[name] for name in self.saved_arrays(header) if name in arrays}
         return StreamModel(
             self,
             setup,
             # scaling is the pipeline's
-            inputs_of(header, arrays, None),
+            inputs_of(saved, arrays, None),
             {name: header[name] for name in SAVED if name in header},
             partial(dict, own),
             self.function(header, arrays, setup)[0],
@@ -616,10 +639,11 @@ def pca_arrays(inputs: InputPreparation) -> Arrays:
     return {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
 
 
-def inputs_of(header: JsonObject, arrays: Arrays, scaler: Any) -> InputPreparation:
+def inputs_of(saved: SavedSetup, arrays: Arrays, scaler: Any) -> InputPreparation:
     """The preparation of rows in a model file or checkpoint, with that scaling."""
     if "pca_components" not in arrays:
-        return InputPreparation(scaler, header["unit"])
-    mean, components = arrays["pca_mean"], arrays["pca_components"]
-    pca = PCA.from_dict({"centred": header["centred"], "mean": mean, "components": components})
-    return InputPreparation(scaler, header["unit"], pca)
+        return InputPreparation(scaler, saved.unit)
+    own = read_fields(SavedComponents, arrays)
+    components = {"mean": own.pca_mean, "components": own.pca_components}
+    pca = PCA.from_dict(components | {"centred": saved.centred})
+    return InputPreparation(scaler, saved.unit, pca)

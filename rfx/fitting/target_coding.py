@@ -40,15 +40,16 @@ class TargetCoding:
     scaler: TargetScaler | None = None
 
     @classmethod
-    def of_state(cls, header: JsonObject, arrays: Arrays, n_targets: int) -> TargetCoding:
-        """The coding in the header and arrays of a model file or checkpoint.
+    def of_state(
+        cls, task: str, scaler: JsonObject | None, arrays: Arrays, n_targets: int
+    ) -> TargetCoding:
+        """The coding in a model file or checkpoint.
 
         Raises DataError or KeyError if the file is damaged or incomplete.
         """
-        task = header["task"]
         if task != "regression":
             return cls(task, arrays["classes"])
-        return cls(task, None, TargetScaler.from_dict(header["target_scaler"], n_targets))
+        return cls(task, None, TargetScaler.from_dict(scaler or {}, n_targets))
 
     @property
     def scaling(self) -> str:

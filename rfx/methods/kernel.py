@@ -47,6 +47,7 @@ from rfx.fitting.method import (
     Model,
     TunedMethod,
     budget,
+    check_n_inputs,
     each_output,
     scalars,
 )
@@ -76,7 +77,7 @@ from rfx.fitting.options import (
 from rfx.fitting.problem import Cache, Clock, Problem, evaluating, stays_sparse, telling
 from rfx.kernels.gradients import outer_product
 from rfx.losses import Loss
-from rfx.model import Array, check_within
+from rfx.model import Array, check_within, read_fields
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import MOST_ROWS, KernelMatrix, svm
 from rfx.operators.mapped import dense, feature_matrix
@@ -225,13 +226,24 @@ class ExpansionModel:
         missing = {key for key in kernel.optional if f"kernel_{key}" not in arrays}
         values = {key: arrays[f"kernel_{key}"] for key in kernel.parameters if key not in missing}
         params = {key: float(v) if v.ndim == 0 else v for key, v in values.items()}
-        coef, support = arrays["coef"], restored_rows("support", arrays, header["n_inputs"])
-        n_classes = len(arrays["classes"]) if header.get("pairs") else 0
-        if n_classes and len(arrays["intercept"]) != len(pairs(n_classes)):
-            raise DataError(
-                f"its {len(arrays['intercept'])} machines do not match the pairs of classes"
-            )
-        return cls(method.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
+        support = restored_rows("support", arrays, header["n_inputs"])
+        saved = read_fields(_SavedExpansion, arrays)
+        coef, intercept = saved.coef, saved.intercept
+        n_classes = 0
+        if header.get("pairs") and saved.classes is not None:
+            n_classes = len(saved.classes)
+        if n_classes and len(intercept) != len(pairs(n_classes)):
+            raise DataError(f"its {len(intercept)} machines do not match the pairs of classes")
+        return cls(method.kernel, params, support, coef, intercept, dtype, n_classes)
+
+
+@dataclass(frozen=True)
+class _SavedExpansion:
+    """The arrays of a model file that every expansion has."""
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    classes: np.ndarray | None = None
 
 
 def rows_arrays(name: str, X: Inputs) -> Arrays:
@@ -286,9 +298,8 @@ class ExpansionMethod(TunedMethod):
         return min(X.shape[0], SPARSE_ROWS) if stays_sparse(X, self.scaling) else X.shape[0]
 
     def saved_arrays(self, header: JsonObject) -> dict[str, Array]:
-        if header["n_inputs"] != header["info"]["n_inputs"]:
-            raise DataError("its rows have another number of inputs")
-        parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
+        check_n_inputs(header, header["n_inputs"], "its rows have")
+        parameters = kernels.get_kernel(self.kernel).parameters
         found = self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
         if header.get("pairs"):
             found |= {"coef": PAIRS_COEF, "intercept": PAIRS_INTERCEPT}

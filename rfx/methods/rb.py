@@ -44,7 +44,7 @@ from rfx.fitting.options import (
     l1_choice,
 )
 from rfx.fitting.problem import Cache, Clock, Problem, StepCallback, error, evaluating
-from rfx.model import Array
+from rfx.model import Array, read_fields
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Chosen, Option, option
 from rfx.solvers.base import Budget, for_output, stack
@@ -240,9 +240,26 @@ class BinnedMethod(TunedMethod):
         return *clock.timed("features", numbered, problem.X, grids), None, {}
 
     def restore(self, header: JsonObject, arrays: Arrays) -> BinnedModel:
-        kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
-        grids = BinningMap(kernel, gamma, arrays["widths"], arrays["offsets"])
-        return BinnedModel(grids, Bins(arrays["keys"], arrays["starts"]), arrays["coef"])
+        saved, drawn = read_fields(_SavedBins, arrays), read_fields(_SavedGrids, header["grids"])
+        grids = BinningMap(drawn.kernel, drawn.gamma, saved.widths, saved.offsets)
+        return BinnedModel(grids, read_fields(Bins, arrays), saved.coef)
+
+
+@dataclass(frozen=True)
+class _SavedGrids:
+    """The entries of a model file's header about its grids."""
+
+    kernel: str
+    gamma: float
+
+
+@dataclass(frozen=True)
+class _SavedBins:
+    """The arrays of a model file, apart from those of its bins."""
+
+    widths: np.ndarray
+    offsets: np.ndarray
+    coef: np.ndarray
 
 
 @singledispatch

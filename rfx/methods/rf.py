@@ -704,8 +704,9 @@ def _joined(
 ) -> Fitted:
     """The model of all outputs with the features of nonzero weight, and their combined solution."""
     arrays = joined_arrays([learner.found.arrays for learner in learners])
-    if "scales" in arrays:
-        arrays["scales"] = arrays["scales"] * arrays["scales"].dtype.type(scale)
+    scales = arrays.get("scales")
+    if scales is not None:
+        arrays["scales"] = scales * scales.dtype.type(scale)
     coef = scipy.linalg.block_diag(*(solution.coef[:, None] / scale for solution in solutions))
     details: dict[str, object] = {"n_features": method.n_features, "n_found": len(coef)}
     if method.kernel == "stump":

@@ -134,6 +134,9 @@ class Params(Mapping[str, Any]):
     choice_on = Entry[str]()
     doubt = Entry[str]()
     below = Entry[str]()
+    # of a trial of a search: the lambdas with their scores, and the folds
+    path = Entry[list[tuple[float | None, float]]]()
+    parts = Entry[int]()
     # its costs
     least_seconds_cpu = Entry[float]()
     seconds_read = Entry[float]()

@@ -231,21 +231,24 @@ def _simple_predictions(
     rows of the score, (n,) numbers or (n, classes) probabilities; each model is fitted to at most
     `most` rows of each part.
     """
-    predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
+    by_linear: list[np.ndarray] = []
+    by_boosting: list[np.ndarray] = []
     iterations = 0
     for part in parts:
         rows = _rows_of_part(run, table, method.task, part, most)
         labels, dense = rows.labels, rows.X.shape[0] * rows.X.shape[1] <= _DENSE
         X = _dense(rows.X) if dense else rows.X
         linear = _linear(method.task, X).fit(X, rows.y, model__sample_weight=rows.weights)
-        predicted["linear"].append(_predictions(method, linear, labels, rows.X_out, dense))
+        by_linear.append(_predictions(method, linear, labels, rows.X_out, dense))
         if dense and (labels is None or len(labels) <= MOST_CLASSES):
             X, X_out, categorical = rows.native(table.schema)
             boosting = _boosted(method.task, X, rows.y, rows.weights, run.seed, categorical)
             iterations = int(boosting.n_iter_)
-            predicted["boosting"].append(_predictions(method, boosting, labels, X_out, dense))
-    whole = {name: each for name, each in predicted.items() if len(each) == len(parts)}
-    return {name: np.concatenate(each) for name, each in whole.items()}, iterations
+            by_boosting.append(_predictions(method, boosting, labels, X_out, dense))
+    predicted = {"linear": np.concatenate(by_linear)}
+    if len(by_boosting) == len(parts):
+        predicted["boosting"] = np.concatenate(by_boosting)
+    return predicted, iterations
 
 
 def _predictions(

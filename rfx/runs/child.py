@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import traceback
+from dataclasses import dataclass
 
 from rfx import env
 from rfx.errors import LockedError, NoData, OutOfTime, RfxError
@@ -84,14 +85,24 @@ def _teller(fd: int) -> Progress:
     return tell
 
 
+@dataclass(frozen=True)
+class _Options:
+    """The numbers on the command line: two file descriptors, and the process of the runner."""
+
+    fd: int
+    tell: int
+    parent: int
+
+
 def main(args) -> None:
-    options = {name: int(value) for name, value in zip(args[1::2], args[2::2])}
-    env.die_with(options["--parent"])
-    for name in ("--fd", "--tell"):
+    numbers = {name.removeprefix("--"): int(value) for name, value in zip(args[1::2], args[2::2])}
+    options = _Options(**numbers)
+    env.die_with(options.parent)
+    for file in (options.fd, options.tell):
         # A back end that outlives this process must not keep the files open.
-        os.set_inheritable(options[name], False)
-    row = outcome(json.loads(args[0]), _teller(options["--tell"]))
-    with os.fdopen(options["--fd"], "w", encoding="utf-8", errors="replace") as out:
+        os.set_inheritable(file, False)
+    row = outcome(json.loads(args[0]), _teller(options.tell))
+    with os.fdopen(options.fd, "w", encoding="utf-8", errors="replace") as out:
         json.dump(row, out, default=native)
 
 

@@ -605,19 +605,29 @@ class Step:
     by_hand: list[str]
 
 
+@dataclass(frozen=True)
+class _CostLine:
+    """The cells of a line of `costs.csv`."""
+
+    plan: str
+    form: str
+    processor_seconds: str
+    memory_mb: str
+    basis: str
+    hours: str
+
+
 def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
     """The costs of the plans of a paper, by (plan, "quick" or "full")."""
     text = folder.costs.read_text(encoding="utf-8") if folder.costs.is_file() else ""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return {
-        (f"{folder.name}-{row['plan']}", row["form"]): Cost(
-            float(row["processor_seconds"]),
-            float(row["memory_mb"]),
-            row["basis"],
-            row["hours"] == "yes",
-        )
-        for row in csv.DictReader(lines)
-    }
+    known = {}
+    for row in csv.DictReader(lines):
+        line = _CostLine(**row)
+        seconds, memory_mb = float(line.processor_seconds), float(line.memory_mb)
+        cost = Cost(seconds, memory_mb, line.basis, line.hours == "yes")
+        known[f"{folder.name}-{line.plan}", line.form] = cost
+    return known
 
 
 def steps_ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:

@@ -95,13 +95,13 @@ def _exact(trainer, table: TrainingTable):
 def train_streamed(trainer, run: Run, progress=None) -> Trained:
     """Train on the file or standard input of a run; its test rows must fit into memory."""
     # of the training that is resumed: other rows are read like its rows
-    before = pipeline.known_before(run.checkpoint) if run.resume else {}
-    known = Schema.from_dict(before["schema"]) if before.get("schema") else None
+    before = pipeline.known_before(run.checkpoint if run.resume else None)
+    known = before.schema
     if known is not None:
-        trainer = trainer.with_options(task=before["params"]["task"])
+        trainer = trainer.with_options(task=before.task)
     if run.split is not None:
         raise UsageError(f"--split is {run.split}, but a stream can't be split; use --test FILE")
-    source, schema, task = _stream_source(trainer, run, known, before.get("n_inputs"))
+    source, schema, task = _stream_source(trainer, run, known, before.n_inputs)
     if trainer.method.task is None:
         trainer = trainer.with_options(task=schema.task() or task)
     name = "stdin" if run.dataset == "-" else Path(textfiles.plain_name(run.dataset)).name

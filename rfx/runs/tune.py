@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from rfx import env, kernels, methods
+from rfx import env, methods
 from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.training_table import TrainingTable
 from rfx.errors import UsageError
 from rfx.fitting.assessment import HELD_OUT_SHARE
 from rfx.fitting.held_out import Calibration, Splitter, fewer
-from rfx.fitting.method import has_gamma, not_none
+from rfx.fitting.method import gamma_of, has_gamma, not_none
 from rfx.fitting.metric_learning import KERNEL, dense
 from rfx.fitting.options import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
 from rfx.fitting.pipeline import Pipeline
@@ -123,22 +123,22 @@ class Tuning:
     results_file: Path | None = None
 
     def __post_init__(self) -> None:
-        start, table, regression = time.monotonic(), self.table, self.given["task"] == "regression"
+        start, table, self.task = time.monotonic(), self.table, self.given["task"]
+        regression = self.task == "regression"
         name = self.score or ("rmse" if regression else "accuracy")
         if (name == "rmse") != regression:
-            raise UsageError(f"--measure is {name}, but the task is {self.given['task']}")
+            raise UsageError(f"--measure is {name}, but the task is {self.task}")
         self.measure = Measure(name, larger=not less_is_better(name))
         self.X, self.y = table.X_train, np.asarray(table.y_train)
         cv, self.seed = self.source.cv, self.source.seed
-        share = None if cv else self.source.holdout or HELD_OUT_SHARE
+        self.share = None if cv else self.source.holdout or HELD_OUT_SHARE
         rows = Splitter(len(self.y), self.seed, table.constraint)
-        self.parts = rows.folds(None if regression else self.y, cv, share, table.schema)
-        self.how = {"cv": cv, "holdout": share}
+        self.parts = rows.folds(None if regression else self.y, cv, self.share, table.schema)
         self.given = dict(self.given)
         self.rows = self._choose_inputs()
         file = self.results_file
         known = results.read(file) if file is not None and file.exists() else []
-        self.known = {row["key"]: row for row in known if row["status"] == "ok"}
+        self.known = {row.key: row for row in known if row.status == "ok"}
         work = SPEED * WORKING * self.seconds
         self.budget = SearchBudget(start + SEARCHING * self.seconds, self.most_trials, work)
 
@@ -173,9 +173,9 @@ class Tuning:
         """The options whose best value is the first or the last tried, in words."""
         best = evidence.best
         alike = [one.point for one in evidence.trials if one.like(best.point)]
-        gammas = sorted({point["gamma"] for point in alike if "gamma" in point.options})
+        gammas = sorted({one.gamma for one in alike if one.gamma is not None})
         lams = sorted(lam for lam in self._lams(best.point.method) if lam is not None)
-        gamma = best.point.options.get("gamma")
+        gamma = best.point.gamma
         return _edge("lambda", best.lam, lams, "g") + _edge("gamma", gamma, gammas, ".4g")
 
     # ------------------------------------------------------------------ the grid
@@ -199,7 +199,8 @@ class Tuning:
         )
         options |= {name: self.given[name] for name in passed if name in self.given}
         known = methods.get("rfm").declared()["kernel"].meanings()
-        if "kernel" in options and options["kernel"] not in known:
+        kernel = options.get("kernel")
+        if kernel is not None and kernel not in known:
             options["kernel"] = KERNEL
         trainer = replace(methods.create("rfm", **options), schema=self.table.schema)
         kept, out = self.parts[0]
@@ -252,7 +253,7 @@ class Tuning:
             return [{}]
         if isinstance(given, (int, float)):
             return [{"gamma": float(given)}]
-        base = kernels.parameters(kernel, self.rows, given or "median", self.seed)["gamma"]
+        base = gamma_of(kernel, self.rows, given or "median", self.seed)
         return [{"gamma": base * factor} for factor in (TUNE_FACTORS if given is None else (1.0,))]
 
     def _size(self, name: str) -> Size | None:
@@ -266,8 +267,9 @@ class Tuning:
 
     def _lams(self, method: str) -> tuple[float | None, ...]:
         """The candidates; None if the method chooses its own."""
-        if self.given.get("lam") is not None:
-            return (self.given["lam"],)
+        given = self.given.get("lam")
+        if given is not None:
+            return (given,)
         if "lam" not in methods.get(method).space.values:
             return (None,)
         return TUNE_L1_LAMS if method.startswith("sparse") else TUNE_LAMS
@@ -281,7 +283,7 @@ class Tuning:
         folds, stop, seed = [], Stop(), self.seed
         options = self.options(point) | ({} if lams[0] is None else {"lam": 1.0})
         model = methods.create(point.method, seed=seed, **options)
-        if self.given["task"] != "regression":
+        if self.task != "regression":
             # all rows of a label may be held out
             model = replace(model, classes=np.unique(self.y))
         for kept, out in self.parts[: round.parts]:
@@ -318,10 +320,10 @@ class Tuning:
         row = self.known.get(self._key(point, round.number))
         if row is None:
             return None
-        p = row["params"]
-        path = tuple((lam, score) for lam, score in p["path"])
-        round = replace(round, rows=row["n_train"], parts=p["parts"])
-        return Trial(point, round, path, row["lam"], row["score"], row["seconds_fit"])
+        assert row.n_train is not None and row.score is not None and row.seconds_fit is not None
+        path = tuple((lam, score) for lam, score in row.params.path or ())
+        round = replace(round, rows=row.n_train, parts=row.params.parts or 1)
+        return Trial(point, round, path, row.lam, row.score, row.seconds_fit)
 
     def _keep(self, trial: Trial, known: bool) -> None:
         if self.results_file is not None and not known:
@@ -330,7 +332,8 @@ class Tuning:
             self.tell(trial, known)
 
     def _run(self, point: Point, number: int) -> Run:
-        way = f"cv {self.how['cv']:g}" if self.how["cv"] else f"holdout {self.how['holdout']:g}"
+        cv, share = self.source.cv, self.share
+        way = f"cv {cv:g}" if cv else f"holdout {share:g}"
         label = f"tune {number} {self.measure.name} {way}{self.by}"
         options = self.options(point)
         source = replace(self.source, cv=None, holdout=None, calibrate=None)
@@ -361,10 +364,10 @@ class Tuning:
             status="ok",
             dataset=self.table.name,
             split=self.table.split,
-            task=self.given["task"],
+            task=self.task,
             n_train=round.rows,
             method=point.method,
-            kernel=point["kernel"],
+            kernel=point.kernel,
             lam=trial.lam,
             n_features=point.options.get("n_features"),
             params=Params(params),

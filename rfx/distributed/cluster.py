@@ -384,7 +384,8 @@ class Workers:
         Raises their exceptions, parallel.Late after the deadline, ClusterError if the cluster is
         unavailable.
         """
-        distributed, since = dask(), time.monotonic()
+        distributed = dask()
+        since = time.monotonic()
         while True:
             parallel.check_time()
             with reported(self.client):
@@ -442,7 +443,8 @@ class Pool:
 
     def __init__(self, client, way: Way, report):
         self.client, self.way, self.report = client, way, report
-        self.name, self.count = f"rfx-{uuid.uuid4().hex}", 0
+        self.name = f"rfx-{uuid.uuid4().hex}"
+        self.count = 0
         # number -> run and future of the unfinished runs
         self.taken: dict[int, tuple[Run, Any]] = {}
         # number -> its last report, None before any
@@ -467,7 +469,8 @@ class Pool:
         self._look()
         # one run waits for each that is at work, so that no worker waits
         while todo and len(self.taken) < 2 * sum(self.at_once.values()):
-            run, self.count = todo.pop(0), self.count + 1
+            run = todo.pop(0)
+            self.count = self.count + 1
             name = self.name, self.count
             args = name, _resolved(run), self.way, self.at_once
             future = self.client.submit(execute, *args, key=name, pure=False)
@@ -535,20 +538,24 @@ def execute(name: tuple, asked: tuple[Run, str], way: Way, at_once: Counter) -> 
     name: of the task, reported to the runner when it begins. The run and its process end early if
     the task is cancelled, as Dask does when its client disconnects, or if the worker closes.
     """
-    worker, (run, key) = dask().get_worker(), asked
+    worker = dask().get_worker()
+    run, key = asked
     worker.log_event(name[0], [name[1], None])
     share = max(at_once[_host(worker.address)], worker.state.nthreads)
-    child, reported = way.child(run, max(1, env.threads() // share), key), 0.0
+    child = way.child(run, max(1, env.threads() // share), key)
+    reported = 0.0
     last: ProgressReport | None = None
     try:
         while not child.finished():
-            task, closing = worker.state.tasks.get(name), ("closing", "closed", "failed")
+            task = worker.state.tasks.get(name)
+            closing = ("closing", "closed", "failed")
             if task is None or task.state == "cancelled" or worker.status.name in closing:
                 raise dask().Reschedule
             if time.monotonic() - reported > _TELL:
                 heard = child.heard()
                 if heard is not None and heard != last:
-                    reported, last = time.monotonic(), heard
+                    reported = time.monotonic()
+                    last = heard
                     worker.log_event(name[0], [name[1], heard.as_dict()])
             time.sleep(NAP)
     finally:

@@ -200,18 +200,24 @@ def located(index, counts):
 def fetched(workers, parts, counts, index):
     """The rows with the numbers `index`, array or CSR, of parts given as futures."""
     owners, local = located(index, counts)
-    order, used = np.argsort(owners, kind="stable"), np.unique(owners)
+    order = np.argsort(owners, kind="stable")
+    used = np.unique(owners)
     numbers = [local[owners == part] for part in used]
-    rows = workers.results(workers.each(getitem, [parts[part] for part in used], numbers))
-    whole = sp.vstack(rows, format="csr") if any(map(sp.issparse, rows)) else np.concatenate(rows)
-    return whole[np.argsort(order, kind="stable")]
+    having = [parts[part] for part in used]
+    rows = workers.results(workers.each(getitem, having, numbers))
+    is_sparse = any(map(sp.issparse, rows))
+    whole = sp.vstack(rows, format="csr") if is_sparse else np.concatenate(rows)
+    places = np.argsort(order, kind="stable")
+    return whole[places]
 
 
 def _unique(y, return_counts=False):
     values_of_parts, counts_of_parts = zip(*y._partial(partial(np.unique, return_counts=True)))
     values, places = np.unique(np.concatenate(values_of_parts), return_inverse=True)
     counts = np.bincount(places.ravel(), np.concatenate(counts_of_parts), len(values))
-    return (values, counts.astype(np.int64)) if return_counts else values
+    if return_counts:
+        return values, counts.astype(np.int64)
+    return values
 
 
 def _einsum(subscripts, a, b):
@@ -223,7 +229,9 @@ def _einsum(subscripts, a, b):
 def _average(x, axis=None, weights=None):
     if weights is None:
         return x.mean(axis)
-    return weights.dot(x) / weights.sum() if x.ndim == 1 or axis == 0 else NotImplemented
+    if x.ndim > 1 and axis != 0:
+        return NotImplemented
+    return weights.dot(x) / weights.sum()
 
 
 def _full(x, value, dtype=None):
@@ -324,8 +332,12 @@ class PartsMatrix(Matrix):
     def __init__(self, workers, data, recipe, counts, form, cost, most_mb=np.inf):
         """form: (columns, type)."""
         self.workers, self.data, self.counts = workers, data, tuple(counts)
-        self.recipe, self.cost, self.most_mb = workers.shared(recipe), cost, most_mb
-        self.shape, self.dtype = (sum(counts), form[0]), np.dtype(form[1])
+        self.recipe = workers.shared(recipe)
+        self.cost = cost
+        self.most_mb = most_mb
+        n_columns, dtype = form
+        self.shape = (sum(counts), n_columns)
+        self.dtype = np.dtype(dtype)
         self.index = self.chosen = self.factors = None
 
     # of random binning features
@@ -337,11 +349,14 @@ class PartsMatrix(Matrix):
 
     def rows(self, index):
         other = copy(self)
-        other.counts, other.shape = index.counts, (len(index), self.shape[1])
+        other.counts = index.counts
+        other.shape = (len(index), self.shape[1])
         other.index = index.futures
         if self.index is not None:
             other.index = self.workers.each(getitem, self.index, index.futures)
-        return other if self.factors is None else other.scaled(self.factors[index])
+        if self.factors is None:
+            return other
+        return other.scaled(self.factors[index])
 
     def columns(self, index):
         other = copy(self)
@@ -357,7 +372,8 @@ class PartsMatrix(Matrix):
         return other
 
     def draw(self, count):
-        starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
+        starts = np.concatenate([[0], np.cumsum(self.counts)]).tolist()
+        n = self.shape[0]
         drawn_rows = self.workers.each(_drawn, starts[:-1], starts[1:], common=(n, count))
         return RowIndex(self.workers, drawn_rows)
 
@@ -367,10 +383,12 @@ class PartsMatrix(Matrix):
         chosen = random_rows(self.shape[0], count)
         owners, local = located(chosen, self.counts)
         index = [local[owners == part] for part in range(len(self.counts))]
-        return self.rows(RowIndex(self.workers, index, map(len, index))).gathered(), chosen
+        numbers = RowIndex(self.workers, index, map(len, index))
+        return self.rows(numbers).gathered(), chosen
 
     def constant(self, value):
-        futures = self.workers.each(np.full, self.counts, [float(value)] * len(self.counts))
+        values = [float(value)] * len(self.counts)
+        futures = self.workers.each(np.full, self.counts, values)
         return RowVector(self.workers, futures, self.counts)
 
     def hold(self, max_mb=np.inf, kind=None):
@@ -379,11 +397,13 @@ class PartsMatrix(Matrix):
         """
         as_codes = partial(coded, kind=kind), itself, READ / 2
         function, recipe, cost = ("to_array", DenseMatrix, READ) if kind is None else as_codes
-        share_mb = self.size_mb * np.dtype(kind or self.dtype).itemsize / self.dtype.itemsize
+        itemsize = np.dtype(kind or self.dtype).itemsize
+        share_mb = self.size_mb * itemsize / self.dtype.itemsize
         share_mb /= len(self.workers.addresses)
         if self.cost <= READ or share_mb > min(max_mb, self.most_mb, self.workers.memory_mb):
             return self
-        data, form = self.scaled(None)._each(function), (self.shape[1], self.dtype)
+        data = self.scaled(None)._each(function)
+        form = (self.shape[1], self.dtype)
         held = PartsMatrix(self.workers, data, recipe, self.counts, form, cost)
         return held.scaled(self.factors)
 
@@ -399,16 +419,19 @@ class PartsMatrix(Matrix):
         """A future for each part of function(its matrix, *args), or of the matrix's method of that
         name; vectors among args become their parts, and futures their values.
         """
-        share = self.workers.shared
-        lists = [
-            arg.futures
-            if isinstance(arg, RowVector)
-            else [share(arg) if isinstance(arg, np.ndarray) else arg] * len(self.counts)
-            for arg in (self.factors, *args)
-        ]
+        lists = [self._of_parts(arg) for arg in (self.factors, *args)]
         index = self.index or [None] * len(self.counts)
-        common = (function, self.recipe, None if self.chosen is None else share(self.chosen))
+        chosen = None if self.chosen is None else self.workers.shared(self.chosen)
+        common = (function, self.recipe, chosen)
         return self.workers.each(_apply, self.data, index, *lists, common=common)
+
+    def _of_parts(self, arg) -> list:
+        """An argument for each part: the part of a vector, or the same value or future."""
+        if isinstance(arg, RowVector):
+            return arg.futures
+        if isinstance(arg, np.ndarray):
+            arg = self.workers.shared(arg)
+        return [arg] * len(self.counts)
 
     def _vector(self, futures, columns) -> RowVector:
         return RowVector(self.workers, futures, self.counts, np.empty((0, *columns)))
@@ -418,7 +441,8 @@ class PartsMatrix(Matrix):
         return self.workers.sum(self._each(function, *args))
 
     def matvec(self, W):
-        return self._vector(self._each("matvec", np.asarray(W, np.float64)), W.shape[1:])
+        products = self._each("matvec", np.asarray(W, np.float64))
+        return self._vector(products, W.shape[1:])
 
     def rmatvec(self, U):
         return self.total("rmatvec", U)
@@ -429,13 +453,15 @@ class PartsMatrix(Matrix):
     def outer(self, U):
         """The sums over the rows also stay on the workers."""
         sums = self.workers.total(self._each("rmatvec", U))
-        return self._vector(self._each("matvec", sums), U.shape[1:])
+        products = self._each("matvec", sums)
+        return self._vector(products, U.shape[1:])
 
     def loss_pass(self, W, loss, y):
         passes = self._each(_loss_pass, np.asarray(W, np.float64), loss, y)
         # sums are extracted before they are sent
         value, G = self.workers.sum(self.workers.entries(passes, 1))
-        return self._vector(self.workers.entries(passes, 0), W.shape[1:]), value, G
+        F = self._vector(self.workers.entries(passes, 0), W.shape[1:])
+        return F, value, G
 
     def gram(self, left, right, weights, dtype=None):
         return self.total("gram", left, right, weights, dtype)
@@ -463,7 +489,9 @@ def _apply(function, recipe, chosen, data, index, factors, *args):
     Z = Z if chosen is None else Z.columns(chosen)
     Z = Z if index is None else Z.rows(index)
     Z = Z if factors is None else ScaledRows(Z, factors)
-    return getattr(Z, function)(*args) if isinstance(function, str) else function(Z, *args)
+    if isinstance(function, str):
+        return getattr(Z, function)(*args)
+    return function(Z, *args)
 
 
 def _drawn(n, count, start, stop):
@@ -525,7 +553,8 @@ class DistributedRows:
         weights: arrays of positive weights, one per part, None for ones. Raises DataError if there
         are no rows.
         """
-        start, every = time.perf_counter(), range(len(sources))
+        start = time.perf_counter()
+        every = range(len(sources))
         part_weights = [None] * len(sources)
         if weights is not None:
             part_weights = workers.at_home(_weights, sources, every, weights)
@@ -534,7 +563,8 @@ class DistributedRows:
         kept = [k for k in every if results[k].count]
         if not kept:
             raise DataError("the files have no rows")
-        self.workers, self.sources = workers, [sources[k] for k in kept]
+        self.workers = workers
+        self.sources = [sources[k] for k in kept]
         self.counts = tuple(results[k].count for k in kept)
         self.survey = reduce(add, (results[k] for k in kept))
         self.shape = (self.survey.count, self.survey.width)
@@ -560,7 +590,8 @@ class DistributedRows:
         if weights is not None:
             index = index[weights[index] > 0]
             owners, _ = located(index, self.counts)
-            weights = [weights[index][owners == k] for k in range(len(self.counts))]
+            own = weights[index]
+            weights = [own[owners == k] for k in range(len(self.counts))]
         return DistributedRows(self.workers, self.taken(index, sources), moments, weights)
 
     def taken(self, index, sources=None) -> list[RowSubset]:
@@ -589,12 +620,13 @@ class DistributedRows:
         """The scaled rows, stored on the workers; reused as long as the scaling is the same."""
         if self.latest is not None and self.latest[0] is scaler and self.latest[1] == dtype:
             return self.latest[2]
-        start, other = time.perf_counter(), copy(self)
-        how = (self.shape[1], scaler, dtype, partial(dense, dtype=np.dtype(dtype)))
+        start = time.perf_counter()
+        other = copy(self)
+        densify = partial(dense, dtype=np.dtype(dtype))
+        how = (self.shape[1], scaler, dtype, densify)
+        same = ([value] * len(self.counts) for value in how)
         other.latest = None
-        other.data = self._at_home(
-            load, self.counts, *([value] * len(self.counts) for value in how)
-        )
+        other.data = self._at_home(load, self.counts, *same)
         self.workers.results(self.workers.each(np.shape, other.data))
         self.latest = (scaler, dtype, other)
         self.seconds += time.perf_counter() - start
@@ -608,14 +640,16 @@ class DistributedRows:
         if self.data is None:
             owners, local = located(index, self.counts)
             used = np.unique(owners)
-            numbers, width = [local[owners == k] for k in used], [self.shape[1]] * len(used)
+            numbers = [local[owners == k] for k in used]
+            width = [self.shape[1]] * len(used)
             rows = self._at_home(picked, numbers, width, numbers=used)
             return stacked(self.workers.results(rows))
         return fetched(self.workers, self.data, self.counts, index)
 
     def room(self) -> tuple[int, float]:
         """(rows of a worker, MiB available for them)."""
-        return -(-self.shape[0] // len(self.workers.addresses)), self.workers.memory_mb
+        n_workers = len(self.workers.addresses)
+        return -(-self.shape[0] // n_workers), self.workers.memory_mb
 
     def features(self, feature_map, scale: float = 1.0, most_mb: float = np.inf) -> PartsMatrix:
         """scale * feature_map(X), computed at every use; most_mb: maximum MiB of it per worker."""
@@ -629,43 +663,48 @@ class DistributedRows:
         Each worker numbers the bins of its own rows. Keys and numbers of the bins, of size D, are
         transferred.
         """
-        workers, scale = self.workers, 1.0 / np.sqrt(grids.n_grids)
+        workers = self.workers
+        scale = 1.0 / np.sqrt(grids.n_grids)
         of_parts = workers.each(_number, self.data, common=(workers.shared(grids),))
         bins, tables = merged(workers.results(workers.entries(of_parts, 1)))
-        kind = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
+        most_bins = int(np.diff(bins.starts).max())
+        kind = np.uint16 if most_bins < 2**16 else np.int32
         tables = [workers.shared(table) for table in tables]
         ids = workers.each(_renumbered, of_parts, tables, common=(kind,))
         recipe = partial(BinnedMatrix, starts=bins.starts, scale=scale)
         form = (int(bins.starts[-1]), BinnedMatrix.dtype)
         Z = PartsMatrix(workers, ids, recipe, self.counts, form, READ)
-        Z.starts, Z.scale, Z.n_grids = bins.starts, scale, grids.n_grids
+        Z.starts = bins.starts
+        Z.scale = scale
+        Z.n_grids = grids.n_grids
         return bins, Z
 
     def total(self, function, shared, *vectors):
         """The sum over the parts of function(shared, X, *vectors)."""
         parts = [self.data, *(vector.futures for vector in vectors)]
-        return self.workers.sum(
-            self.workers.each(function, *parts, common=(self.workers.shared(shared),))
-        )
+        common = (self.workers.shared(shared),)
+        return self.workers.sum(self.workers.each(function, *parts, common=common))
 
     def fitted_cells(self, method, problem, clock):
         """The partition of `local` and its cells, each fitted by a worker to which its rows are
         sent.
         """
-        workers, n_rows = self.workers, self.shape[0]
+        workers = self.workers
+        n_rows = self.shape[0]
         some = self[sampled(n_rows, self.shape[1], method.seed)]
         top = Partition.top(some, n_rows, *method.tree(n_rows))
-        vectors = [problem.Y] + ([] if problem.weights is None else [problem.weights])
+        vectors = [problem.Y]
+        if problem.weights is not None:
+            vectors.append(problem.weights)
         starts = np.cumsum([0, *self.counts[:-1]]).tolist()
         parts = [starts, self.data, *(vector.futures for vector in vectors)]
         sent = workers.each(_in_blocks, *parts, common=(workers.shared(top),))
         shared = workers.shared((method, problem.task, top, n_rows))
-        cells = workers.results(
-            [
-                workers.submit(_cell, shared, block, *workers.entries(sent, block))
-                for block in range(top.n_blocks)
-            ]
-        )
+        futures = [
+            workers.submit(_cell, shared, block, *workers.entries(sent, block))
+            for block in range(top.n_blocks)
+        ]
+        cells = workers.results(futures)
         return top.joined([cell.partition for cell in cells]), cells
 
 
@@ -693,12 +732,12 @@ def _surveyed(
     squares, with sample weights (n,), None for ones.
     """
     none = np.zeros(0)
-    total, targets = Statistics(0, 0, 0, none, none, none, none, 0.0, {}), [none]
+    total = Statistics(0, 0, 0, none, none, none, none, 0.0, {})
+    targets = [none]
     for X, y in source.chunks():
         if X.shape[0]:
-            part_weights = (
-                None if weights is None else weights[total.count : total.count + X.shape[0]]
-            )
+            own = slice(total.count, total.count + X.shape[0])
+            part_weights = None if weights is None else weights[own]
             total = total + Statistics.of(X, moments, part_weights, y)
             targets.append(np.asarray(y, np.float64))
     return total, np.concatenate(targets)
@@ -741,7 +780,8 @@ def _renumbered(kind, numbered, table):
     ids, bins = numbered
     out = np.empty(ids.shape, kind)
     for grid in range(len(ids)):
-        out[grid] = table[bins.starts[grid] : bins.starts[grid + 1]][ids[grid]]
+        own = slice(bins.starts[grid], bins.starts[grid + 1])
+        out[grid] = table[own][ids[grid]]
     return out
 
 
@@ -770,14 +810,18 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
         ) from None
     names = getattr(X, "columns", None)
     check_columns(X)
-    X, y = _array(X, "X"), _array(y, "y")
-    y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
+    X = _array(X, "X")
+    y = _array(y, "y")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.reshape(-1)
     X = X.rechunk({1: -1})
     y = y.rechunk({0: X.chunks[0]})
-    workers, labels = Workers(client), None
+    workers = Workers(client)
+    labels = None
     blocks, targets = (client.compute(own.to_delayed().ravel().tolist()) for own in (X, y))
     if encode:
-        labels = np.unique(np.concatenate(workers.results(workers.each(np.unique, targets))))
+        labels_of_parts = workers.results(workers.each(np.unique, targets))
+        labels = np.unique(np.concatenate(labels_of_parts))
     sources = workers.each(_arrays, blocks, targets, [labels] * len(blocks))
     rows = DistributedRows(workers, sources, trainer.method.scaling in BY_MOMENTS)
     estimator.n_features_in_ = X.shape[1]

@@ -78,7 +78,8 @@ def train(trainer: Trainer, run: Run, progress: Progress | None = None) -> Train
         files = _files(run.dataset, workers)
         data = _read(files, run, workers, trainer.method)
         whole, schema = data.rows, data.schema
-        name = os.path.basename(files[0].path if len(files) == 1 else run.dataset.rstrip("/"))
+        source = files[0].path if len(files) == 1 else run.dataset.rstrip("/")
+        name = os.path.basename(source)
         X_test, y_test = _test_rows(run, whole.shape[1], schema)
         table = TrainingTable(name, "all", None, None, None, X_test, y_test, schema=schema)
         if trainer.method.task is None:
@@ -170,7 +171,8 @@ def _fit_without(
     table: DistributedTable, trainer: Trainer, part: Part, progress: Progress | None = None
 ) -> HeldOutModel:
     """See `fit_without`; the inputs of the rows stay on the workers."""
-    start, data = time.perf_counter(), table.data
+    start = time.perf_counter()
+    data = table.data
     kept, out = (table.counted[side] for side in part)
     sources = data.rows.sources
     if data.reading is not None:
@@ -219,7 +221,8 @@ def _measured(path):
 
 def _read(files, run, workers, method) -> _Data:
     """The rows of these files."""
-    parts = run.parts or max(workers.threads, -(-sum(file.size for file in files) // _BYTES))
+    size = sum(file.size for file in files)
+    parts = run.parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in stream.cut(files, parts) if own]
     reading = run.how_to_read()
 
@@ -318,10 +321,9 @@ def _test_rows(run, n_inputs, schema):
 def _score(trained, rows) -> float:
     """Accuracy, or the RMSE in units of the scaled target, on the training rows."""
     own = trained.preprocessing
-    wrong = (
-        own.rows(rows).total(_wrong, (trained.task, trained.model), own.targets(rows.y))
-        / rows.shape[0]
-    )
+    Y = own.targets(rows.y)
+    total = own.rows(rows).total(_wrong, (trained.task, trained.model), Y)
+    wrong = total / rows.shape[0]
     return float(np.sqrt(wrong)) if trained.task == "regression" else float(1 - wrong)
 
 

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 # The fraction of the rows that is held out by default; of fewer rows none is.
 HELD_OUT_SHARE, FEWEST_ROWS = 0.2, 10
 # By default, a score is that of at least so many rows, in up to so many folds, and at most MOST.
-LEAST_SCORED, SCORE_FOLDS = 200, round(1 / HELD_OUT_SHARE)
+LEAST_SCORED = 200
+SCORE_FOLDS = round(1 / HELD_OUT_SHARE)
 # With at most so many folds, the final model has the options chosen in the first, which saves one
 # choice. Every choice costs as much as a training.
 FEW_FOLDS = 2
@@ -192,7 +193,8 @@ def fit_and_assess(
     if plan.scores:
         model, assessment = _fit_and_score(trainer, table, plan.seed, listening)
     else:
-        model, assessment = fit_all_rows(trainer, table, listening), None
+        model = fit_all_rows(trainer, table, listening)
+        assessment = None
     if assessment is None and plan.intervals:
         model = with_probabilities(trainer, model, table)
     if assessment is None and plan.calibrate and _lacks_rows(model):
@@ -279,9 +281,11 @@ def fit_without(
         Row numbers.
     progress : callable, optional
     """
-    start, (kept, out) = time.perf_counter(), part
+    start = time.perf_counter()
+    kept, out = part
     X, X_out = table.part(kept, out)
-    y, own_weights = np.asarray(table.y_train)[kept], weights.part(table.weights, kept)
+    y = np.asarray(table.y_train)[kept]
+    own_weights = weights.part(table.weights, kept)
     constraint = None if table.constraint is None else table.constraint.rows(kept)
     model = trainer.fit(X, y, own_weights, constraint=constraint, progress=progress)
     decisions = [point.decision_function(X_out) for point in model.path or [model]]
@@ -326,7 +330,8 @@ def _predict_without(
         found = fit_without(table, replace(plain, method=method), (kept, out))
         decisions.append(trained.as_own(found.model, found.decisions[-1]))
     rows = np.concatenate([out for _, out in parts])
-    order, y = np.argsort(rows), np.asarray(table.y_train)
+    order = np.argsort(rows)
+    y = np.asarray(table.y_train)
     numbers = rows[order]
     return OutOfSamplePredictions(np.concatenate(decisions)[order], y[numbers], "", numbers)
 
@@ -353,9 +358,11 @@ def with_left_out_rows(
 def _rows_of_solution(prepared: Prepared, decision: np.ndarray) -> OutOfSamplePredictions:
     """The rows whose decision values (n, k) are not nan."""
     numbers = np.flatnonzero(np.isfinite(decision).all(axis=1))
-    values, targets = decision[numbers], prepared.problem.Y[numbers]
+    values = decision[numbers]
+    targets = prepared.problem.Y[numbers]
     if values.shape[1] == 1:
-        values, targets = values[:, 0], targets[:, 0]
+        values = values[:, 0]
+        targets = targets[:, 0]
     y = prepared.preprocessing.labels(targets)
     return OutOfSamplePredictions(values, y, LEAVE_ONE_OUT, numbers)
 
@@ -418,7 +425,8 @@ def with_score(trained: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:
 
 def _assess_left_out(model: Pipeline, table: TrainingTable, seed: int) -> Assessment:
     """The rows left out of a model, in parts for models that can't leave them out one by one."""
-    rows, y = model.left_out, np.asarray(table.y_train)
+    rows = model.left_out
+    y = np.asarray(table.y_train)
     assert rows is not None and rows.numbers is not None
     if len(rows.numbers) <= HELD_OUT_SHARE * len(y):
         parts = [(_may_teach(rows.numbers, len(y), table.constraint), rows.numbers)]
@@ -483,7 +491,8 @@ def _rows_held_out(
     of many rows, some of both; the rows themselves if they are too few to hold any out.
     """
     assert trained.chosen is not None
-    y, seed = np.asarray(table.y_train), trained.chosen.seed
+    y = np.asarray(table.y_train)
+    seed = trained.chosen.seed
     encoded = TrainingTable.of_rows(table.X_train, y, table.weights)
     kept = out = np.arange(len(y))
     if encoded.weights is not None:
@@ -532,7 +541,8 @@ def assess_parts(
 
 def _parts_for_score(table: TrainingTable, task: str, seed: int) -> list[Part]:
     """The parts for the score of a training that names none; none for too few rows."""
-    y, constraint = np.asarray(table.y_train), table.constraint
+    y = np.asarray(table.y_train)
+    constraint = table.constraint
     splitter = Splitter(len(y), seed, constraint)
     if len(y) < FEWEST_ROWS or len(np.unique(y)) < 2 or splitter.none:
         return []
@@ -607,7 +617,8 @@ def _own_decisions(trained: Pipeline, held_out: HeldOutModel) -> list[np.ndarray
 
 def _words(table: TrainingTable, parts: list[Part]) -> str:
     """A description of the held-out rows."""
-    count, several = len(np.asarray(table.y_train)), len(parts) > 1
+    count = len(np.asarray(table.y_train))
+    several = len(parts) > 1
     share = len(parts[0][1]) / count
     by = None
     if table.constraint is not None and table.constraint.given:
@@ -626,7 +637,8 @@ def _other_options(final: Pipeline, models: list[HeldOutModel]) -> str:
     """What the model of some rows chose for itself far from the final model, in words."""
     if final.chosen is None or final.path or len(models) > 1:
         return ""
-    other, found = models[0].model.chosen, []
+    other = models[0].model.chosen
+    found = []
     for name, word in (("gamma", "gamma"), ("lam", "lambda")):
         own = final.chosen.get(name)
         value = None if other is None else other.get(name)

@@ -30,7 +30,9 @@ class BatchWeights:
                 "--class-weight balanced needs the counts of all rows beforehand; with --stream use"
                 " LABEL:WEIGHT"
             )
-        self.own, self.by_label, self.schema = own, by_label or {}, schema
+        self.own = own
+        self.by_label = by_label or {}
+        self.schema = schema
         self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
 
     def check(self, classes: np.ndarray | None, class_weight: str | None) -> None:

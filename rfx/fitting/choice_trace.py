@@ -65,7 +65,8 @@ class ChoiceTrace:
         tried: that word, or None.
         """
         place = self.options.index(option)
-        value, tried = self.chosen[place], sorted({trial[place] for trial in self.tried})
+        value = self.chosen[place]
+        tried = sorted({trial[place] for trial in self.tried})
         if len(tried) < 3 or value not in (tried[0], tried[-1]):
             return None
         return "smallest" if value == tried[0] else "largest"

@@ -125,7 +125,8 @@ class Splitter:
         """`part`, or if that has fewer than `fewest` held-out rows, the 1 / share folds of a
         cross-validation.
         """
-        first, number = self.part(share, option), round(1 / share)
+        first = self.part(share, option)
+        number = round(1 / share)
         if len(first[1]) >= fewest:
             return [first]
         if self.constraint is not None:
@@ -148,7 +149,8 @@ class Splitter:
         ending where its held-out rows begin. Raises DataError if there are too few rows, or a class
         has only one.
         """
-        option, share = f"--cv {cv}" if cv else f"--holdout {holdout:g}", holdout or 0.0
+        option = f"--cv {cv}" if cv else f"--holdout {holdout:g}"
+        share = holdout or 0.0
         if y is not None and (self.constraint is None or not self.constraint.given):
             _check_labels(option, y, schema)
         if self.constraint is not None:
@@ -348,7 +350,8 @@ class ErrorScale:
     def from_dict(cls, saved: JsonObject) -> ErrorScale:
         """Read from a model file's header."""
         found = read_fields(cls, saved)
-        predictions, errors = np.array(found.predictions, float), np.array(found.errors, float)
+        predictions = np.array(found.predictions, float)
+        errors = np.array(found.errors, float)
         return cls(predictions, errors)
 
 
@@ -480,7 +483,8 @@ def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray,
     two = decision.ndim == 1
     # of two classes, the first has the decision value 0
     values = np.stack([0 * decision, decision], axis=1) if two else decision
-    (rows, count), unit = values.shape, float(np.abs(decision).mean()) or 1.0
+    rows, count = values.shape
+    unit = float(np.abs(decision).mean()) or 1.0
     targets = np.full((rows, count), 1 / (rows + 2) / count)
     targets[np.arange(rows), codes] += 1 - 1 / (rows + 2)
     values = values / unit
@@ -488,7 +492,8 @@ def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray,
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         slopes, intercepts = np.split(parameters, 2)
         logarithms = log_softmax(slopes * values + intercepts, axis=1)
-        deviations, excess = slopes - slopes.mean(), np.exp(logarithms) - targets
+        deviations = slopes - slopes.mean()
+        excess = np.exp(logarithms) - targets
         value = DRAWN_TOGETHER / 2 * np.sum(deviations**2) - np.sum(targets * logarithms)
         of_slopes = np.sum(excess * values, axis=0) + DRAWN_TOGETHER * deviations
         return value / rows, np.concatenate([of_slopes, excess.sum(axis=0)]) / rows

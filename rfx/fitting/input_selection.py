@@ -80,7 +80,9 @@ FEWER = 0.75
 # quarter on 2,000 rows, and increased it by a tenth in the leaves of 37,000. Smaller leaves are
 # cheaper but mislead: the ranks of ten combinations in 12 leaves of 1,000 rows had a correlation of
 # .07 with those in all leaves of 2,500, and .77 in three leaves of 2,500.
-PILOT, LEAVES, LEAF_POINTS = 1 << 17, 8, 4
+PILOT = 1 << 17
+LEAVES = 8
+LEAF_POINTS = 4
 # A trial takes about as long as that many of other searches with the same work: it learns a metric.
 METRIC_WORK = 3.0
 
@@ -297,7 +299,9 @@ class InputSearch:
 
     def _compare(self, budget: SearchBudget) -> tuple[Evidence, Combination]:
         """The trials of all rounds, and the best combination."""
-        candidates, rounds, problem = self.candidates, self._rounds(), self.problem
+        candidates = self.candidates
+        rounds = self._rounds()
+        problem = self.problem
         points = candidates.points
         trials = len(points) + sum(min(one.kept or 0, len(points)) for one in rounds)
         of_each = 1 + len(candidates.forms)
@@ -360,7 +364,8 @@ class InputSearch:
 
     def _best_combination(self, evidence: Evidence) -> Combination:
         """The best one of the last round, with the machines of its scaling and kernel."""
-        pair, (form, steps) = Pair.at(evidence.best.point), evidence.best.lam
+        pair = Pair.at(evidence.best.point)
+        form, steps = evidence.best.lam
         if not self._machines[pair]:
             # folds keep no machines, and a budget may end before the last round
             whole = [self._sample(pair.scaling, self.rows.n_rows)]
@@ -392,7 +397,8 @@ class InputSearch:
         half of the combinations continues in more leaves.
         """
         self.problem.doing("comparing the best in leaves")
-        leaves, trials = self._leaves(self._mapped(chosen)), []
+        leaves = self._leaves(self._mapped(chosen))
+        trials = []
         errors = {one: np.zeros(0) for one in self._best_iterates()}
         for some in filter(None, (leaves[::4], leaves[2::4], leaves[1::2])):
             round_number += 1
@@ -474,7 +480,8 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
     problem : Problem
         The rows scaled by this scaler.
     """
-    kernel, forms = method.get("kernel"), _forms(method.metric)
+    kernel = method.get("kernel")
+    forms = _forms(method.metric)
     if AUTO not in (method.scaling, kernel):
         return with_metric(scaler, method, problem) if forms else ResolvedInputs(scaler, {}, [])
     scalings = _scalings(X, kernel) if method.scaling == AUTO else (method.scaling,)
@@ -525,17 +532,22 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> ResolvedInp
     """The scaler with the metric requested by --metric, learnt from the problem's rows, which it
     scaled.
     """
-    forms, fixed = _forms(method.metric), method.metric_steps
-    kernel, n = learner(method.get("kernel")), problem.n_rows
+    forms = _forms(method.metric)
+    fixed = method.metric_steps
+    kernel = learner(method.get("kernel"))
+    n = problem.n_rows
     if n < FEWEST or problem.undivided:
         return ResolvedInputs(scaler, {"metric": "none", "metric_steps": None}, [])
-    own, sample = allowed(forms, problem.X, kernel), Sample.of(problem, ROWS, method.seed)
+    own = allowed(forms, problem.X, kernel)
+    sample = Sample.of(problem, ROWS, method.seed)
     fixed = fixed if len(forms) == 1 else None
     in_folds = folded(sample.problem) and not fixed
     samples = sample.folds() if in_folds else [sample]
-    scores, metrics = dict[tuple[str, int], float](), dict[tuple[str, int], Metric | None]()
+    scores = dict[tuple[str, int], float]()
+    metrics = dict[tuple[str, int], Metric | None]()
     for key, made in recursions(samples, kernel, own, fixed or METRIC_STEPS, bool(fixed)):
-        scores[key], metrics[key] = rated(key[0], made), made[0].metric
+        scores[key] = rated(key[0], made)
+        metrics[key] = made[0].metric
     form, steps = [*scores][-1] if fixed else min(scores, key=scores.__getitem__)
     if in_folds:
         (*_, ((form, steps), (machine,))) = recursions([sample], kernel, [form], steps, True)

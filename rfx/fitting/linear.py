@@ -119,7 +119,8 @@ class LinearModel:
         coef = np.asarray(coef)
         used = np.flatnonzero(np.any(coef != 0, axis=1))
         if len(used) < feature_map.n_features:
-            feature_map, coef = feature_map.select(used), coef[used]
+            feature_map = feature_map.select(used)
+            coef = coef[used]
         return cls(feature_map, coef, offset)
 
     @property
@@ -166,7 +167,8 @@ class LinearMethod(TunedMethod):
     def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         for kernel in self.kernels_of():
             MAPS[kernel].check_variant(kernel, self.n_drawn(), self.features)
-        pool, count = self.get("pool"), self.n_features
+        pool = self.get("pool")
+        count = self.n_features
         return [
             *super().refusals(given),
             (
@@ -247,7 +249,8 @@ def drawn(X: Inputs, method: Method, count: int, params: KernelParams, cache: Ca
 
     Trials, and the final fit, reuse the last features if they would be the same.
     """
-    variant, dtype = method.features, np.dtype(method.dtype)
+    variant = method.features
+    dtype = np.dtype(method.dtype)
     first = (method.kernel, X.shape[1], count, method.seed)
     key = (*first, dtype, variant, repr(sorted(params.items())))
     features = cache.get("map", key, lambda: sample(*first, dtype=dtype, variant=variant, **params))
@@ -292,7 +295,9 @@ def solve(
 
     Raises UsageError for a solver that does not support the loss.
     """
-    solver, lam, limits = method.solver, method.lam, budget(problem, method)
+    solver = method.solver
+    lam = method.lam
+    limits = budget(problem, method)
     Z = _placed(Z, problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if not Z.shape[1]:
@@ -359,7 +364,8 @@ def left_out(
         nan for rows that are not left out. None if the problem does not ask for them, or there are
         too many features.
     """
-    n, (D, k) = Z.shape[0], coef.shape
+    n = Z.shape[0]
+    D, k = coef.shape
     count = enough_rows(n, D, k)
     if not problem.left_out or not Z.rows_here or not D or count is None:
         return None
@@ -371,7 +377,8 @@ def left_out(
     roots = None
     if some.weights is not None and loss.name == "squared":
         roots = np.sqrt(some.weights)
-    F, centred = Z.matvec(coef), problem.centred(method)
+    F = Z.matvec(coef)
+    centred = problem.centred(method)
     found = linear(Z, F, Y, lam, loss, roots, some.repeats, centred, len(rows) / n)
     out = np.full(problem.Y.shape, np.nan)
     out[rows] = found + offset
@@ -427,7 +434,8 @@ def solve_path(
     Squared loss uses one Gram matrix for all of them; other losses start each at the previous
     solution.
     """
-    limits, Z = budget(problem, method), _placed(Z, problem, method)
+    limits = budget(problem, method)
+    Z = _placed(Z, problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
         yield from solve_ridge_grid(Z, Y, lams, limits)

@@ -273,13 +273,12 @@ class Method(Declared):
 
     def refusals(self, given: Mapping[str, object]) -> list[Refusal]:
         """The combinations of options that the method refuses."""
-        kernel, path, insensitive = (
-            self.get("kernel") or AUTO,
-            "lam_path" in given,
-            "epsilon_insensitive",
-        )
+        kernel = self.get("kernel") or AUTO
+        path = "lam_path" in given
+        insensitive = "epsilon_insensitive"
         scaled = kernel != AUTO and bool(kernels.get_kernel(kernel).scalings)
-        defaults, unmeasured = self.defaults(given), self.metric == "none"
+        defaults = self.defaults(given)
+        unmeasured = self.metric == "none"
         useless = "which has no effect with --lam-path; use only one of them"
         several = "which needs a single lambda, but --lam-path has several; use tuned or a number"
         not_of_kernel = f"which does not apply to kernel {kernel}"
@@ -390,13 +389,15 @@ class Method(Declared):
 
     def candidates(self, name: str, problem: Problem) -> list[float]:
         """The candidate values of an option other than gamma."""
-        values, unit = list(self.space.values[name]), problem.mean_weight
+        values = list(self.space.values[name])
+        unit = problem.mean_weight
         if name != "lam":
             return values
         if self.space.l1:
             # a regression uses multiples of the targets' range, unless they are scaled to [0, 1]
             if problem.task == "regression" and self.target_scaling != "minmax01":
-                values, unit = list(L1_SHARES), unit * (float(np.ptp(problem.Y)) or 1.0)
+                values = list(L1_SHARES)
+                unit = unit * (float(np.ptp(problem.Y)) or 1.0)
             return [lam * unit for lam in values]
         if values == list(LAMS) and self.get("gamma") == "loo":
             values = self.ridge_lams(problem)
@@ -533,7 +534,8 @@ def _fixes_inputs(given: Mapping[str, object]) -> bool:
     """Whether the given options leave nothing to choose: a bandwidth has a meaning for one scaling,
     and without a kernel only for its default; some kernels suit few scalings.
     """
-    kernel, gamma = given.get("kernel", AUTO), given.get("gamma")
+    kernel = given.get("kernel", AUTO)
+    gamma = given.get("gamma")
     if kernel not in (None, AUTO):
         if not has_gamma(str(kernel)) or kernels.get_kernel(str(kernel)).scalings:
             return True

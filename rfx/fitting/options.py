@@ -50,7 +50,8 @@ LEAF_WIDTHS = {"laplacian": 1.0}
 # Ridge parameters of the leaves of `local`, for rows of weight 1, tried from LEAF_LAM on; the
 # largest leave little more than a constant.
 # Those next to the best are tried afterwards, the factor LEAF_BESIDE apart.
-LEAF_LAM, LEAF_LAMS = 0.003, (300.0, 30.0, 3.0, 0.3, 0.03, 0.003, 0.0003, 0.00003)
+LEAF_LAM = 0.003
+LEAF_LAMS = (300.0, 30.0, 3.0, 0.3, 0.03, 0.003, 0.0003, 0.00003)
 LEAF_BESIDE = 3.0
 # Of lkrf: multiples of the pool's size, bandwidths, numbers of features, lambdas.
 RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)

@@ -374,13 +374,15 @@ class Pipeline:
             quantiles = ErrorQuantiles.of(errors, rows.by)
             return replace(self, left_out=rows, errors=quantiles, error_scale=scale)
         assert self.classes is not None
-        made, kind = replace(self, left_out=rows), calibrate
+        made = replace(self, left_out=rows)
+        kind = calibrate
         if kind is None and self.loss.name not in PROBABILISTIC:
             kind = VECTOR_SCALING
         if kind is not None and len(self.classes) > 1:
             fitting = kind, rows.decision, rows.y, self.classes, rows.by, self.schema
             made = replace(made, calibration=Calibration.fit(*fitting))
-        shares, places = made.probabilities(rows.decision), np.searchsorted(self.classes, rows.y)
+        shares = made.probabilities(rows.decision)
+        places = np.searchsorted(self.classes, rows.y)
         misses = 1 - shares[np.arange(len(places)), places]
         most = max(LEAST_OF_CLASS, MOST // len(self.classes))
         of_class = tuple(
@@ -416,7 +418,8 @@ class Pipeline:
                 " --interval"
             )
         assert self.target_scaler is not None
-        quantile, middle = self._quantile(level), self.target_scaler.even_prediction(decision)
+        quantile = self._quantile(level)
+        middle = self.target_scaler.even_prediction(decision)
         typical = 1.0 if self.error_scale is None else self.error_scale.at(middle)
         limits = middle - quantile * typical, middle + quantile * typical
         lower, upper = map(self.target_scaler.uneven, limits)
@@ -433,7 +436,8 @@ class Pipeline:
             raise UsageError(
                 "--sets is for classification, but the model is a regression; use --interval"
             )
-        limit, shares = self._quantile(level), self.probabilities(decision)
+        limit = self._quantile(level)
+        shares = self.probabilities(decision)
         of_class = [own.at(level) if own.states(level) else limit for own in self.class_errors]
         found = 1 - shares <= (of_class or limit)
         found[np.arange(len(found)), shares.argmax(axis=1)] = True
@@ -599,7 +603,9 @@ class SavedPipeline:
 
 def sizes(method: Method, saved: SavedPipeline, arrays: Arrays) -> dict[str, int]:
     """The sizes of a model file's axes known from its header and labels."""
-    task, inputs, outputs = saved.task, saved.info["n_inputs"], 1
+    task = saved.task
+    inputs = saved.info["n_inputs"]
+    outputs = 1
     if task not in (*CLASSIFICATION, "regression") or type(inputs) is not int or inputs < 0:
         raise DataError(f"its task is {task!r:.40}, its number of inputs {inputs!r:.40}")
     if task in CLASSIFICATION:
@@ -675,7 +681,8 @@ class Checkpointer:
         header.pop("format", None)
         if stated != digest(header, arrays):
             raise self._damaged("its parts were not written together")
-        of_method, params = header["method"], header["params"]
+        of_method = header["method"]
+        params = header["params"]
         if of_method != method.name:
             raise UsageError(f"checkpoint {self.path} is of method {of_method}, not {method.name}")
         other_rows = header.get("rows", rows) != rows
@@ -730,7 +737,8 @@ def known_before(path: str | Path | None) -> EarlierTraining:
         return EarlierTraining()
     if header.get("kind") != KIND:
         return EarlierTraining()
-    task, schema = header["params"]["task"], header.get("schema")
+    task = header["params"]["task"]
+    schema = header.get("schema")
     known = None if schema is None else Schema.from_dict(schema)
     return EarlierTraining(task, known, header.get("n_inputs"))
 

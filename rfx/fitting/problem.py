@@ -254,7 +254,9 @@ def measured(
         return error(task, decision, Y, weights)
     classes = np.arange(max(2, Y.shape[1]))
     if Y.shape[1] > 1:
-        codes, predicted, values = np.argmax(Y, axis=1), np.argmax(decision, axis=1), decision
+        codes = np.argmax(Y, axis=1)
+        predicted = np.argmax(decision, axis=1)
+        values = decision
     else:
         codes, predicted = (np.asarray(part[:, 0] > 0, int) for part in (Y, decision))
         values = decision[:, 0]
@@ -274,7 +276,8 @@ class Clock:
 
     def timed(self, name: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call the function and add its time to `name`."""
-        start, start_cpu = time.perf_counter(), time.process_time()
+        start = time.perf_counter()
+        start_cpu = time.process_time()
         result = function(*args, **kwargs)
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
         cpu = time.process_time() - start_cpu
@@ -323,7 +326,8 @@ def evaluating(
     offset : float or array (k,)
         Added to the decision values.
     """
-    progress, n_outputs = telling(problem), problem.n_outputs
+    progress = telling(problem)
+    n_outputs = problem.n_outputs
     if problem.curve is None:
         return progress
     curve = problem.curve

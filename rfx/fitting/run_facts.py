@@ -27,7 +27,8 @@ class Score:
         counts = 1 / self.rows + 1 / chosen.rows
         if self.metric == "rmse":
             return self.score > chosen.score * max(FAR, 1 + SURE * math.sqrt(counts))
-        wrong, least = 1 - self.score, 1 - chosen.score
+        wrong = 1 - self.score
+        least = 1 - chosen.score
         mean = (self.rows * wrong + chosen.rows * least) / (self.rows + chosen.rows)
         error = math.sqrt(mean * (1 - mean) * counts)
         return wrong > max(FAR * least, least + SURE * error)

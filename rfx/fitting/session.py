@@ -154,7 +154,8 @@ class Learned:
 
     def state(self) -> tuple[JsonObject, Arrays]:
         """Header and arrays for a checkpoint."""
-        coding, scaler = self.preprocessing.coding, self.inputs.scaler.to_dict()
+        coding = self.preprocessing.coding
+        scaler = self.inputs.scaler.to_dict()
         header = self.header() | {
             "task": coding.task,
             "loss": self.setup.loss.name,
@@ -172,7 +173,8 @@ class Learned:
         cls, header: JsonObject, arrays: Arrays, method: StreamMethod, schema: Schema | None
     ) -> Learned:
         """The values in a checkpoint."""
-        saved, saved_setup = read_fields(SavedLearning, header), read_fields(SavedSetup, header)
+        saved = read_fields(SavedLearning, header)
+        saved_setup = read_fields(SavedSetup, header)
         named = {"kind": saved.scaling, "metric": saved.metric}
         own = {name[7:]: values for name, values in arrays.items() if name.startswith("scaler_")}
         inputs = inputs_of(saved_setup, arrays, Scaler.from_dict(named | own))
@@ -279,8 +281,10 @@ class Session:
         constraint : SplitConstraint or None
             Groups or times for held-out splits.
         """
-        start, method = time.perf_counter(), self.method
-        every, classes = checked_targets(X, y), self.classes
+        start = time.perf_counter()
+        method = self.method
+        every = checked_targets(X, y)
+        classes = self.classes
         weighted = sample_weight is not None or method.get("class_weight") is not None
         if method.virtual != "none":
             _check_virtual(method, weighted or (constraint is not None and constraint.given))
@@ -304,7 +308,8 @@ class Session:
     @parallel.one_blas_thread()
     def fit_stream(self, source: Source) -> Pipeline:
         """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
-        start, s = time.perf_counter(), self.method
+        start = time.perf_counter()
+        s = self.method
         s.check_stream(source)
         self.weights = BatchWeights(None, s.get("class_weight"), self.schema)
         self.least_steps = 0
@@ -464,7 +469,8 @@ class Session:
         )
         check_inputs(survey.n_inputs)
         task = find_task(s, survey, classes)
-        coding, loss = learn_coding(s, task, survey, classes), s.loss_for(task)
+        coding = learn_coding(s, task, survey, classes)
+        loss = s.loss_for(task)
         self.weights.check(coding.classes, s.get("class_weight"))
         # first the metric, which changes distances, then the options that depend on them
         coding.check_known(survey.y, self.schema)
@@ -514,7 +520,8 @@ class Session:
     def start(self, rewindable: bool) -> None:
         """Create the solver, and follow its values for the held-out rows."""
         s, self._evaluating = self.method, 0.0
-        setup, own = self.learned.setup, self.weights.relative()
+        setup = self.learned.setup
+        own = self.weights.relative()
         self.solver = s.start(replace(setup, weights=own, rewindable=rewindable))
         if self.held_out is not None:
             views = [self._prepared(view) for view in s.views_of(self.held_out[0])]
@@ -524,7 +531,9 @@ class Session:
         self, X: Inputs, y: np.ndarray, index: np.ndarray | None, own: np.ndarray | None
     ) -> None:
         """One step over a batch of raw rows."""
-        rows, Y, known = self._prepared(X), self.learned.encode(y), self.learned
+        rows = self._prepared(X)
+        Y = self.learned.encode(y)
+        known = self.learned
         fresh = self.fresh or self.samples < known.setup.n_rows
         due = self.samples >= self.next_judged and self.solver.t >= self.least_steps
         if fresh and due and known.setup.loss.name not in PROBABILISTIC:
@@ -547,7 +556,8 @@ class Session:
     def _consume(self, stream: Stream, deadline: float | None) -> str:
         """Make steps over the stream until its end, or that of a budget; returns the status."""
         s, checkpointer = self.method, self.checkpointer
-        started, before = time.perf_counter(), self.seconds
+        started = time.perf_counter()
+        before = self.seconds
         last_told = started
         for X, y, index in stream:
             self.advance(X, y, index, self.weights.of(y, index))
@@ -581,7 +591,8 @@ class Session:
 
     def _share(self) -> float | None:
         """The fraction of the training that is done, if its end is known."""
-        s, rows = self.method, self.learned.setup.n_rows * self.epochs
+        s = self.method
+        rows = self.learned.setup.n_rows * self.epochs
         samples = s.budget_samples or (math.inf if s.endless else rows)
         share = max(self.samples / samples, self.seconds / (s.budget_seconds or math.inf))
         return min(1.0, share) or None
@@ -590,8 +601,10 @@ class Session:
         """Add a point to the curve: the error rate, or the mean absolute (or squared) error in the
         targets' original units.
         """
-        start, p = time.perf_counter(), self.learned.preprocessing
-        values, (_, y) = live(), self.held_out or (None, None)
+        start = time.perf_counter()
+        p = self.learned.preprocessing
+        values = live()
+        _, y = self.held_out or (None, None)
         labels = p.labels(squeezed_outputs(values))
         if p.coding.task == "regression":
             errors = (labels - y) ** 2 if self.squared else np.abs(labels - y)

@@ -64,7 +64,8 @@ ROWS = 8192
 # Number of first rows for learning preprocessing, if the input can be read only once.
 HEAD = 10_000
 # The candidates of --nu validation, and nu for too few rows to choose.
-NUS, FEW_NU = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7), 1e-4
+NUS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+FEW_NU = 1e-4
 # Those of theta, the length of the first step, without preconditioning.
 THETAS = (1.0, 4.0, 16.0)
 # Default epochs for fewer rows than MANY_ROWS; one for more.
@@ -436,7 +437,8 @@ class StreamMethod(Method):
         """The solver after learning from prepared rows in memory, with a random order in each
         epoch.
         """
-        batch_weights, seed = BatchWeights(problem.weights), self.seed
+        batch_weights = BatchWeights(problem.weights)
+        seed = self.seed
         order = np.random.default_rng(seed).permutation(problem.n_rows)
         setup = Setup(
             problem.task,
@@ -483,7 +485,8 @@ class StreamMethod(Method):
             lams = list(LAMS) if isinstance(self.nu, str) else [self.nu * n_known]
             gamma, steps = selection.tuned(self, first, lams)
             choice = self.updated(gamma=gamma).chosen(problem, n_rows)
-            chosen, steps = {"gamma": gamma} | choice.chosen, steps + choice.steps
+            chosen = {"gamma": gamma} | choice.chosen
+            steps = steps + choice.steps
             return replace(choice, chosen=chosen, steps=steps)
         default = self.updated(epochs=None)
         trial = default.updated(epochs=default.passes(n_rows)).with_words()

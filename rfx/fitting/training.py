@@ -189,11 +189,14 @@ class Trainer:
 
     def _fit_chosen(self, prepared: Prepared) -> FittedPath:
         """The model with the chosen options, or that of each lambda of a path."""
-        asked, cache, problem = prepared.method, Cache(), prepared.problem
+        asked = prepared.method
+        cache = Cache()
+        problem = prepared.problem
         path = asked.get("lam_path")
         with silent():
             choice = choose(asked, problem, cache)
-            steps, method = prepared.steps + choice.steps, choice.method
+            steps = prepared.steps + choice.steps
+            method = choice.method
             if steps:
                 problem.doing("fitting the chosen model")
             leaves_out = not path and assessment.solution_leaves_out(self, asked, problem)
@@ -215,7 +218,8 @@ class Trainer:
         numbers = {name: value for name, value in method.values.items() if name in CHOSEN}
         words = {name: self.method.get(name) for name in INPUTS}
         asked = {name: word for name, word in words.items() if word != numbers.get(name)}
-        gpu, row_weights = device.current(), problem.weights
+        gpu = device.current()
+        row_weights = problem.weights
         columns = {
             "validation": steps or None,
             "seconds_validation": fitted.seconds_choice if steps else None,
@@ -422,7 +426,8 @@ def _check_loss(method: Method, task: str) -> None:
     """Raise UsageError for a loss that does not go with the task or the device, before anything
     takes time.
     """
-    loss, gpu = method.loss_for(task), device.current()
+    loss = method.loss_for(task)
+    gpu = device.current()
     if gpu is not None and gpu.demanded and loss.name != "squared":
         raise UsageError(
             f"--loss is {loss.name}, with which method {method.name} does not run on a GPU; use"
@@ -432,7 +437,8 @@ def _check_loss(method: Method, task: str) -> None:
 
 def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> JsonObject:
     """The outcome of a fit by column of a results row."""
-    solution, features = fitted.solution, fitted.seconds.get("features", 0.0)
+    solution = fitted.solution
+    features = fitted.seconds.get("features", 0.0)
     columns = {
         "n_train": problem.n_rows,
         "n_inputs": problem.n_inputs,

@@ -11,11 +11,10 @@ def _declares(value) -> dict[str, type]:
     """The method declared by a class at the top of a module."""
     from rfx.fitting.method import Method  # imports numba; names are looked up without it
 
-    return (
-        {value.name: value}
-        if isinstance(value, type) and issubclass(value, Method) and value.__dict__.get("name")
-        else {}
-    )
+    is_method = isinstance(value, type) and issubclass(value, Method)
+    if is_method and value.__dict__.get("name"):
+        return {value.name: value}
+    return {}
 
 
 # Long names of some methods. Keys, results rows and models use the short names.

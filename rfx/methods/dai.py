@@ -85,7 +85,9 @@ class ExactKernel(StreamMethod):
         return Support(self.kernel, params, input_dtype(self), rows)
 
     def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
-        coef, rows, params = arrays["coef"], arrays["support"], setup.kernel_params
+        coef = arrays["coef"]
+        rows = arrays["support"]
+        params = setup.kernel_params
         kernel = kernels.get_kernel(self.kernel)
 
         def steps() -> told.Steps:
@@ -132,14 +134,16 @@ class Landmarks(ExactKernel):
 
     def predict(self, solver: OwnSolver, X: Inputs) -> np.ndarray:
         m = solver.features.map
-        return self.support(m.params, m.landmarks).values(X, m.fold(solver.w))
+        support = self.support(m.params, m.landmarks)
+        return support.values(X, m.fold(solver.w))
 
     def parameters(self, solver: OwnSolver) -> Arrays:
         m = solver.features.map
         return {"support": m.landmarks, "coef": m.fold(solver.w)}
 
     def training_bytes(self, solver: OwnSolver) -> int | None:
-        stored, m = super().training_bytes(solver), solver.features.map
+        stored = super().training_bytes(solver)
+        m = solver.features.map
         return stored and stored + m.landmarks.nbytes + m.factor.nbytes
 
     def describe(self, solver: OwnSolver) -> dict[str, object]:
@@ -183,7 +187,8 @@ class RandomFeatures(StreamMethod):
         return {"map": solver.features.map.header()}
 
     def training_bytes(self, solver: OwnSolver) -> int | None:
-        stored, arrays = super().training_bytes(solver), solver.features.map.arrays.values()
+        stored = super().training_bytes(solver)
+        arrays = solver.features.map.arrays.values()
         return stored and stored + sum(values.nbytes for values in arrays)
 
     def describe(self, solver: OwnSolver) -> dict[str, object]:
@@ -198,7 +203,8 @@ class RandomFeatures(StreamMethod):
 
     def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
         parts = {name[4:]: values for name, values in arrays.items() if name.startswith("map_")}
-        m, coef = FeatureMap.from_header(header["map"], parts), arrays["coef"]
+        m = FeatureMap.from_header(header["map"], parts)
+        coef = arrays["coef"]
         root = math.sqrt(m.n_features)
 
         def steps() -> told.Steps:
@@ -316,7 +322,8 @@ class DualAscent(StreamMethod):
             return {}
         primal, dual = solver.bounds(batches())
         # at the optimum, rounding decides the sign of the remainder
-        return {"objective": n_counted * primal, "gap": n_counted * max(0.0, primal - dual)}
+        gap = max(0.0, primal - dual)
+        return {"objective": n_counted * primal, "gap": n_counted * gap}
 
 
 # ---------------------------------------------------------------------- methods
@@ -435,7 +442,8 @@ class DoublySgd(DescentMethod):
     # ------------------------------------------------------------------ training
 
     def start(self, setup: Setup) -> DoublySGD:
-        held, n_rows = self.held_mb(setup), setup.n_rows
+        held = self.held_mb(setup)
+        n_rows = setup.n_rows
         kept = n_rows if self.keep_values and setup.rewindable else None
         blocks = Blocks(self.block, self.max_blocks, kept, n_rows if held else None)
         return self._solver(setup, self.nu, self.descent, blocks, held)
@@ -453,12 +461,15 @@ class DoublySgd(DescentMethod):
             return 0.0
         if setup.n_outputs == 1 and self.batch > ROWS:
             return 0.0
-        needed = n_rows * self.max_blocks * self.block * input_dtype(self).itemsize / 2**20
+        itemsize = input_dtype(self).itemsize
+        needed = n_rows * self.max_blocks * self.block * itemsize / 2**20
         return needed if needed <= self.max_memory else 0.0
 
     def _solver(
         self, setup: Setup, nu: float, descent: Descent, blocks: Blocks, held_mb: float = 0.0
     ) -> DoublySGD:
+        piece = self.block * max(1, PIECE // self.block)
+        free_mb = self.max_memory - held_mb
         growing = GrowingMap(
             self.kernel,
             setup.n_inputs,
@@ -466,8 +477,8 @@ class DoublySgd(DescentMethod):
             setup.kernel_params,
             variant=self.features,
             dtype=input_dtype(self),
-            piece=self.block * max(1, PIECE // self.block),
-            max_memory_mb=self.max_memory - held_mb,
+            piece=piece,
+            max_memory_mb=free_mb,
         )
         return DoublySGD(growing, setup.n_outputs, setup.loss, nu, descent, blocks, self.seed)
 
@@ -490,12 +501,15 @@ class DoublySgd(DescentMethod):
         coef = np.asarray(arrays["coef"], np.float64)
         if len(coef) % self.block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {self.block}")
-        solver = self._solver(setup, 0.0, Descent(StepSizeSchedule("constant")), Blocks(self.block))
-        solver.expansion.coefficients.restore({"coef": coef, "scales": np.array([1.0, 0.0, 0.0])})
+        constant = Descent(StepSizeSchedule("constant"))
+        solver = self._solver(setup, 0.0, constant, Blocks(self.block))
+        scales = np.array([1.0, 0.0, 0.0])
+        solver.expansion.coefficients.restore({"coef": coef, "scales": scales})
         growing = solver.expansion.map
 
         def steps() -> told.Steps:
-            return *growing.sampled(0, len(coef)).steps(), told.linear(coef)
+            features = growing.sampled(0, len(coef))
+            return *features.steps(), told.linear(coef)
 
         return solver.predictions, steps
 
@@ -533,7 +547,10 @@ class Network:
             shuffle=False,
             random_state=seed % 2**32,
         )
-        self.loss, self.nu, self.n_outputs, self.t = loss, nu, n_outputs, 0
+        self.loss = loss
+        self.nu = nu
+        self.n_outputs = n_outputs
+        self.t = 0
         self.unit_deviation = unit_deviation
         self.scale = np.ones(n_outputs)
 
@@ -561,7 +578,8 @@ class Network:
         self.model.set_params(batch_size=len(Y), alpha=self.nu * len(Y))
         # its small products take longer with several threads, which wait for each other
         with one_blas_thread():
-            loss = float(self.loss.value(self.predictions(X), Y).sum() / len(Y))
+            losses_of_rows = self.loss.value(self.predictions(X), Y)
+            loss = float(losses_of_rows.sum() / len(Y))
             if self.loss.name == "squared":
                 if self.unit_deviation and not self.t:
                     found = Y.std(axis=0)
@@ -569,14 +587,18 @@ class Network:
                 Y = Y / self.scale
                 self.model.partial_fit(X, Y if self.n_outputs > 1 else Y[:, 0])
             else:
-                labels = Y.argmax(axis=1) if self.n_outputs > 1 else (Y[:, 0] > 0).astype(int)
-                self.model.partial_fit(X, labels, classes=np.arange(max(2, self.n_outputs)))
+                several = self.n_outputs > 1
+                labels = Y.argmax(axis=1) if several else (Y[:, 0] > 0).astype(int)
+                classes = np.arange(max(2, self.n_outputs))
+                self.model.partial_fit(X, labels, classes=classes)
         self.t += 1
         return loss
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f."""
-        return forward(self.layers, X) if self.t else np.zeros((X.shape[0], self.n_outputs))
+        if not self.t:
+            return np.zeros((X.shape[0], self.n_outputs))
+        return forward(self.layers, X)
 
 
 def forward(layers: Sequence[tuple[np.ndarray, np.ndarray]], X: Inputs) -> np.ndarray:
@@ -584,7 +606,9 @@ def forward(layers: Sequence[tuple[np.ndarray, np.ndarray]], X: Inputs) -> np.nd
     linear, for the rows X (n, d).
     """
     for number, (weights, intercepts) in enumerate(layers):
-        X = (X if number == 0 else np.maximum(X, 0)) @ weights + intercepts
+        if number:
+            X = np.maximum(X, 0)
+        X = X @ weights + intercepts
     return np.asarray(X, np.float64)
 
 
@@ -626,15 +650,10 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
         return loss
 
     def start(self, setup: Setup) -> Network:
-        return Network(
-            Widths.values(self.layers),
-            setup.n_outputs,
-            setup.loss,
-            self.nu,
-            self.rate,
-            self.seed,
-            unit_deviation=setup.task == "regression" and self.target_scaling in (None, "mean"),
-        )
+        widths = Widths.values(self.layers)
+        is_unscaled = setup.task == "regression" and self.target_scaling in (None, "mean")
+        machine = widths, setup.n_outputs, setup.loss, self.nu, self.rate, self.seed
+        return Network(*machine, unit_deviation=is_unscaled)
 
     def training_bytes(self, solver: OwnSolver) -> None:
         """None: scikit-learn does not give Adam's state."""
@@ -644,19 +663,24 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
         return {"parameters": np.concatenate(layers)}
 
     def describe(self, solver: OwnSolver) -> dict[str, object]:
-        return {"n_features": None, "model_size": len(self.parameters(solver)["parameters"])}
+        size = sum(weights.size + intercepts.size for weights, intercepts in solver.layers)
+        return {"n_features": None, "model_size": size}
 
     def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
         sizes = [setup.n_inputs, *Widths.values(self.layers), setup.n_outputs]
-        parameters, layers, start = arrays["parameters"], [], 0
+        parameters = arrays["parameters"]
+        layers = []
+        start = 0
         for shape in zip(sizes, sizes[1:]):
             end = start + math.prod(shape)
-            layers.append((parameters[start:end].reshape(shape), parameters[end : end + shape[1]]))
+            weights = parameters[start:end].reshape(shape)
             start = end + shape[1]
+            layers.append((weights, parameters[end:start]))
 
         def steps() -> told.Steps:
             first, *others = (told.linear(*layer) for layer in layers)
             ramp = told.Function("ramp")
-            return first, *(step for linear in others for step in (ramp, linear))
+            between = (step for linear in others for step in (ramp, linear))
+            return first, *between
 
         return partial(forward, layers), steps

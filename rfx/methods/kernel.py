@@ -84,7 +84,7 @@ from rfx.operators.mapped import dense, feature_matrix
 from rfx.operators.matrix import Matrix
 from rfx.operators.sparse import SparseMatrix
 from rfx.options import Chosen, option
-from rfx.solvers.base import Solution, for_output, stack
+from rfx.solvers.base import Callback, Solution, for_output, stack
 from rfx.solvers.kernel import solve_kernel_dense, solve_kernel_newton, solve_kernel_ridge
 from rfx.solvers.published.libraries import solve_liblinear, solve_libsvm
 from rfx.solvers.svm import solve_kernel_svm
@@ -100,10 +100,12 @@ MANY = 50_000
 # are one column per machine.
 PAIRED = 30
 # Losses of support vector machines.
-CLASSIFICATION, REGRESSION = ("hinge", "squared_hinge"), ("absolute", "epsilon_insensitive")
+CLASSIFICATION = ("hinge", "squared_hinge")
+REGRESSION = ("absolute", "epsilon_insensitive")
 OF_THE_CHOICE = "chosen together with scaling, kernel and metric"
 # For a model of pairs of classes.
-PAIRS_COEF, PAIRS_INTERCEPT = Array("f", "vectors pairs"), Array("f", "pairs")
+PAIRS_COEF = Array("f", "vectors pairs")
+PAIRS_INTERCEPT = Array("f", "pairs")
 # The arrays of a CSR matrix.
 CSR = ("data", "indices", "indptr")
 # Rows over which squared gradients are averaged.
@@ -169,7 +171,8 @@ class ExpansionModel:
         coefficients are too large for float32 kernel values.
         """
         used = np.flatnonzero(np.any(coef != 0, axis=1))
-        rows, coef = rows[used], coef[used]
+        rows = rows[used]
+        coef = coef[used]
         if scale is not None and kernels.rounding_error(coef, scale) > LEAST_ERROR:
             rows = rows.astype(np.float64)
         return cls(kernel, params, rows, coef, intercept, dtype, n_classes)
@@ -179,8 +182,11 @@ class ExpansionModel:
         sums = kernels.decision(
             self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
         )
-        values = np.asarray(sums, np.float64).reshape(X.shape[0], -1) + self.intercept
-        return np.clip(values, -1.0, 1.0) @ of_pairs(self.n_classes) if self.n_classes else values
+        columns = np.asarray(sums, np.float64).reshape(X.shape[0], -1)
+        values = columns + self.intercept
+        if not self.n_classes:
+            return values
+        return np.clip(values, -1.0, 1.0) @ of_pairs(self.n_classes)
 
     def steps(self) -> told.Steps:
         """The computation steps of `decision` for dense rows."""
@@ -189,7 +195,8 @@ class ExpansionModel:
             found = *self.kernel_steps(), told.linear(self.coef, self.intercept)
         if self.n_classes:
             ones = np.ones(len(self.intercept))
-            found += (told.Clip(-ones, ones), told.linear(of_pairs(self.n_classes)))
+            mean = told.linear(of_pairs(self.n_classes))
+            found += (told.Clip(-ones, ones), mean)
         return found
 
     def kernel_steps(self) -> told.Steps:
@@ -258,7 +265,8 @@ def restored_rows(name: str, arrays: Arrays, n_inputs: int) -> Inputs:
     if name in arrays:
         return arrays[name]
     parts = tuple(arrays[f"{name}_{part}"] for part in CSR)
-    return sp.csr_matrix(parts, shape=(len(parts[-1]) - 1, n_inputs))
+    n_rows = len(parts[-1]) - 1
+    return sp.csr_matrix(parts, shape=(n_rows, n_inputs))
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -268,7 +276,8 @@ def pairs(n_classes: int) -> list[tuple[int, int]]:
 
 def of_pairs(n_classes: int) -> np.ndarray:
     """(pairs, classes), the matrix from the values of pairs to the means of the classes."""
-    classes, (first, second) = np.eye(n_classes), np.transpose(pairs(n_classes))
+    classes = np.eye(n_classes)
+    first, second = np.transpose(pairs(n_classes))
     return (classes[first] - classes[second]) / (n_classes - 1)
 
 
@@ -295,7 +304,9 @@ class ExpansionMethod(TunedMethod):
 
     def vectors(self, X: Inputs) -> int:
         # kernels make sparse rows dense a few at a time
-        return min(X.shape[0], SPARSE_ROWS) if stays_sparse(X, self.scaling) else X.shape[0]
+        if stays_sparse(X, self.scaling):
+            return min(X.shape[0], SPARSE_ROWS)
+        return X.shape[0]
 
     def saved_arrays(self, header: JsonObject) -> dict[str, Array]:
         check_n_inputs(header, header["n_inputs"], "its rows have")
@@ -314,7 +325,8 @@ class ExpansionMethod(TunedMethod):
         if model.n_classes or not kernels.get_kernel(model.kernel).has_gradient:
             return None
         rows = random_rows(len(model.coef), GRADIENT_ROWS, seed=self.seed)
-        return outer_product(model.kernel, model.support, model.coef, model.params, rows, False)
+        machine = model.kernel, model.support, model.coef, model.params
+        return outer_product(*machine, rows, False)
 
 
 # ---------------------------------------------------------------------- the exact machine
@@ -360,7 +372,9 @@ class Kernel(ExpansionMethod):
         kernel = kernels.KERNELS.get(options.get("kernel"))
         if kernel is None or options.get("solver") != "rfx" or options.get("metric") != "none":
             return True
-        chosen = ("lam", "gamma") if "gamma" in kernel.parameters else ("lam",)
+        chosen = ["lam"]
+        if "gamma" in kernel.parameters:
+            chosen.append("gamma")
         words = any(isinstance(options.get(name), str) for name in chosen)
         return words or options.get("scaling") == AUTO
 
@@ -372,19 +386,16 @@ class Kernel(ExpansionMethod):
                 f"{problem.n_rows:,}",
                 float(problem.n_rows) ** 2,
             )
-        params, name, k = self.kernel_params(problem.X), problem.loss.name, problem.n_outputs
-        n_classes = k if name in CLASSIFICATION and 2 < k <= PAIRED else 0
+        params = self.kernel_params(problem.X)
+        name = problem.loss.name
+        k = problem.n_outputs
+        in_pairs = name in CLASSIFICATION and 2 < k <= PAIRED
+        n_classes = k if in_pairs else 0
         fit = _machines if name in (*CLASSIFICATION, *REGRESSION) else _without_bias
         solution, coef, intercept, norm = fit(params, problem, self, n_classes)
-        model = ExpansionModel.of(
-            self.kernel,
-            params,
-            problem.X,
-            coef,
-            intercept,
-            n_classes=n_classes,
-            scale=1.0 if n_classes else np.abs(problem.Y).max(axis=0),
-        )
+        scale = 1.0 if n_classes else np.abs(problem.Y).max(axis=0)
+        expansion = self.kernel, params, problem.X, coef, intercept
+        model = ExpansionModel.of(*expansion, n_classes=n_classes, scale=scale)
         # ||f||, which also determines the sum of losses from the objective (Yen et al. 2014, Figure
         # 1)
         norms = {} if norm is None else {"norm": norm}
@@ -411,10 +422,16 @@ def _without_bias(params: KernelParams, problem: Problem, method: Kernel, n_clas
         K = KernelMatrix(method.kernel, X, params, factors)
 
     def decide(rows):
-        return lambda coef: kernels.decision(method.kernel, params, X, (coef.T * factors).T, rows)
+        def decision(coef):
+            weighted = (coef.T * factors).T
+            return kernels.decision(method.kernel, params, X, weighted, rows)
 
-    callback, limits = evaluating(problem, decide), budget(problem, method)
+        return decision
+
+    callback = evaluating(problem, decide)
+    limits = budget(problem, method)
     if ridge:
+        centred = method.centred or problem.centred(method)
         solution = solve_kernel_ridge(
             K,
             Y,
@@ -422,13 +439,15 @@ def _without_bias(params: KernelParams, problem: Problem, method: Kernel, n_clas
             limits,
             callback,
             left_out=problem.left_out,
-            centred=method.centred or problem.centred(method),
+            centred=centred,
             repeats=problem.repeats,
         )
     else:
         solution = solve_kernel_newton(K, Y, method.lam, loss, limits, callback)
-    coef = (np.asarray(solution.coef).reshape(problem.n_rows, -1).T * factors).T
-    return solution, coef, np.zeros(problem.n_outputs), _norm(solution, K, Y, loss, method.lam)
+    columns = np.asarray(solution.coef).reshape(problem.n_rows, -1)
+    coef = (columns.T * factors).T
+    norm = _norm(solution, K, Y, loss, method.lam)
+    return solution, coef, np.zeros(problem.n_outputs), norm
 
 
 def _machines(params: KernelParams, problem: Problem, method: Kernel, n_classes: int):
@@ -445,25 +464,26 @@ def _machines(params: KernelParams, problem: Problem, method: Kernel, n_classes:
         raise UsageError(
             "--solver libsvm always has a bias; set --bias true or choose --solver rfx"
         )
-    limits, tell = budget(problem, method), telling(problem, len(pairs(n_classes)) or None)
+    limits = budget(problem, method)
+    tell = telling(problem, len(pairs(n_classes)) or None)
     K = KernelMatrix(method.kernel, problem.X, params)
-    jobs: list[tuple[Index, np.ndarray]] = [(slice(None), y) for y in problem.Y.T]
-    if n_classes:
-        positive = problem.Y > 0
-        each = [(i, np.flatnonzero(positive[:, i] | positive[:, j])) for i, j in pairs(n_classes)]
-        jobs = [(rows, np.where(positive[rows, first], 1.0, -1.0)) for first, rows in each]
+    jobs = _rows_and_labels(problem.Y, n_classes)
     # for pairs of classes of which neither is among the rows
     nothing = Solution(np.zeros(problem.n_rows), 0.0, 0.0, 0, "converged")
-    solutions, intercepts = [nothing] * len(jobs), [0.0] * len(jobs)
+    solutions = [nothing] * len(jobs)
+    intercepts = [0.0] * len(jobs)
     norms: list[float | None] = [0.0] * len(jobs)
     for place, (rows, y) in enumerate(jobs):
         if not len(y):
             continue
         part = K.part(rows) if isinstance(rows, np.ndarray) else K
-        Y, loss, row_weights = y[:, None], problem.loss, weights.part(problem.weights, rows)
+        Y = y[:, None]
+        loss = problem.loss
+        row_weights = weights.part(problem.weights, rows)
         if loss.name in CLASSIFICATION:
             # the labels carry the weights
-            (Y, loss), row_weights = weights.targets(Y, loss, row_weights), None
+            Y, loss = weights.targets(Y, loss, row_weights)
+            row_weights = None
         if method.solver == "libsvm":
             machine = solve_libsvm(part, Y[:, 0], method.lam, loss, limits, seed=method.seed)
         else:
@@ -483,11 +503,29 @@ def _machines(params: KernelParams, problem: Problem, method: Kernel, n_classes:
         coef[rows] = machine.coef
         solutions[place] = replace(machine, coef=coef)
     solution = stack(solutions)
-    norm = None if None in norms else float(np.linalg.norm(cast(list[float], norms)))
+    norm = None
+    if None not in norms:
+        norm = float(np.linalg.norm(cast(list[float], norms)))
     if problem.left_out and problem.loss.name == "squared_hinge":
         biases = np.array(intercepts)
         solution.left_out = _left_out(K, jobs, solution.coef, biases, problem, method, n_classes)
     return solution, solution.coef, np.array(intercepts), norm
+
+
+def _rows_and_labels(Y: np.ndarray, n_classes: int) -> list[tuple[Index, np.ndarray]]:
+    """The rows of each machine, and their labels or targets; see `_machines`."""
+    jobs: list[tuple[Index, np.ndarray]] = []
+    if not n_classes:
+        every = slice(None)
+        jobs += [(every, y) for y in Y.T]
+        return jobs
+    positive = Y > 0
+    for first, second in pairs(n_classes):
+        is_either = positive[:, first] | positive[:, second]
+        rows = np.flatnonzero(is_either)
+        labels = np.where(positive[rows, first], 1.0, -1.0)
+        jobs.append((rows, labels))
+    return jobs
 
 
 def _left_out(
@@ -502,20 +540,24 @@ def _left_out(
     """(n, k) decision values of rows by the support vector machines without each of them, nan for
     other rows; jobs: the rows of each machine, and their labels.
     """
-    n, bias = problem.n_rows, method.bias is None or method.bias
+    n = problem.n_rows
+    bias = method.bias is None or method.bias
     rows = random_rows(n, min(n, MOST_ROWS))
     support = np.flatnonzero(coef.any(axis=1))
-    sums = kernels.decision(
-        method.kernel, K.params, problem.X[support], coef[support], problem.X[rows]
-    )
-    values = np.asarray(sums, np.float64).reshape(len(rows), -1) + intercepts
+    machines = problem.X[support], coef[support]
+    sums = kernels.decision(method.kernel, K.params, *machines, problem.X[rows])
+    values = np.asarray(sums, np.float64).reshape(len(rows), -1)
+    values = values + intercepts
     for place, (of_machine, y) in enumerate(jobs):
         numbers = np.arange(n)[of_machine]
         own = np.flatnonzero(np.isin(rows, numbers))
         row_weights = weights.part(problem.weights, of_machine)
-        shift = method.lam / (2 * (np.ones(len(y)) if row_weights is None else row_weights))
+        if row_weights is None:
+            row_weights = np.ones(len(y))
+        shift = method.lam / (2 * row_weights)
         part = K.part(numbers) if n_classes else K
-        places, f = np.searchsorted(numbers, rows[own]), values[own, place]
+        places = np.searchsorted(numbers, rows[own])
+        f = values[own, place]
         beta = coef[numbers, place]
         repeats = None if problem.repeats is None else problem.repeats[numbers]
         values[own, place] = svm(part, beta, y, shift, places, f, bias, repeats)
@@ -539,10 +581,12 @@ def _norm(
         return None
     coef = np.asarray(solution.coef)
     if loss.name == "logistic":
-        return float(np.sqrt(max(0.0, np.sum(solution.coef * K.matvec(coef)))))
+        square = np.sum(solution.coef * K.matvec(coef))
+        return float(np.sqrt(max(0.0, square)))
     dual = solution.objective - solution.gap
     conjugates = float(loss.conjugate(-lam * coef.reshape(Y.shape), Y).sum())
-    return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / lam)))
+    square = 2 * (-conjugates - dual) / lam
+    return float(np.sqrt(max(0.0, square)))
 
 
 class RFM(Kernel):
@@ -570,7 +614,8 @@ class RFM(Kernel):
             return super().fit(problem, cache)
         offset = weights.mean(problem.Y, problem.weights)
         fitted = super().fit(problem.minus_offset(offset), cache)
-        model, left_out = cast(ExpansionModel, fitted.model), fitted.left_out
+        model = cast(ExpansionModel, fitted.model)
+        left_out = fitted.left_out
         left_out = None if left_out is None else left_out + offset
         return replace(fitted, model=replace(model, intercept=offset), left_out=left_out)
 
@@ -604,10 +649,12 @@ class Nystrom(ExpansionMethod):
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         clock = Clock()
         feature_map, Z = clock.timed("features", self._features, problem)
-        solution = solve(Z, problem, self, step_callback(problem, feature_map, self))
+        callback = step_callback(problem, feature_map, self)
+        solution = solve(Z, problem, self, callback)
         details = {"n_features": self.n_features, "rank": feature_map.n_features}
-        model = _model(feature_map, np.asarray(solution.coef))
-        out = left_out(Z, np.asarray(solution.coef), problem, self, self.lam)
+        coef = np.asarray(solution.coef)
+        model = _model(feature_map, coef)
+        out = left_out(Z, coef, problem, self, self.lam)
         return Fitted(model, solution, details, clock.seconds, out)
 
     def decisions_along(
@@ -625,19 +672,21 @@ class Nystrom(ExpansionMethod):
 
     def _features(self, problem: Problem) -> tuple[NystromMap, Matrix]:
         """The map of the landmarks, and its features Z (n, D) of the rows."""
-        X, params = problem.X, self.kernel_params(problem.X)
+        X = problem.X
+        params = self.kernel_params(problem.X)
         limit = default_memory_mb() if self.max_memory is None else self.max_memory
         count = self.n_features
         chosen = (self.landmarks, self.kernel, X, params, count, self.seed, limit)
-        feature_map = NystromMap(self.kernel, choose_landmarks(*chosen), params, self.dtype)
+        landmarks = choose_landmarks(*chosen)
+        feature_map = NystromMap(self.kernel, landmarks, params, self.dtype)
         return feature_map, feature_matrix(feature_map, X, 1.0, limit)
 
 
 def _model(feature_map: NystromMap, coef: np.ndarray) -> ExpansionModel:
-    kernel, params, rows = feature_map.name, feature_map.params, feature_map.landmarks
-    return ExpansionModel.of(
-        kernel, params, rows, feature_map.fold(coef), np.zeros(coef.shape[1]), DECISION_DTYPE
-    )
+    machine = feature_map.name, feature_map.params, feature_map.landmarks
+    of_landmarks = feature_map.fold(coef)
+    intercept = np.zeros(coef.shape[1])
+    return ExpansionModel.of(*machine, of_landmarks, intercept, DECISION_DTYPE)
 
 
 # The arrays of a partition in a model file.
@@ -656,7 +705,8 @@ def partition_arrays(partition: Partition) -> dict[str, np.ndarray]:
 def restored_partition(arrays: Arrays, n_blocks: int) -> Partition:
     """The partition of a model file's arrays; DataError if they are not one of so many blocks."""
     partition = Partition(*(arrays[name] for name in PARTITION))
-    cuts, children = len(partition.thresholds), partition.children
+    cuts = len(partition.thresholds)
+    children = partition.children
     if n_blocks != cuts + 1:
         raise DataError("its tree has another number of leaves than its model")
     check_within("partition_children", children, -cuts - 1, cuts)
@@ -705,14 +755,19 @@ class Block(ExpansionMethod):
     arrays = ExpansionMethod.arrays | {"starts": Array("i", "blocks+1", cuts="vectors")} | PARTITION
 
     def vectors(self, X: Inputs) -> int:
-        cuts = (-(-X.shape[0] // self.block_size)) - 1 if self.partition == "hyperplanes" else 0
-        return super().vectors(X) + cuts
+        vectors = super().vectors(X)
+        if self.partition != "hyperplanes":
+            return vectors
+        n_blocks = -(-X.shape[0] // self.block_size)
+        return vectors + n_blocks - 1
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         X, seed = problem.X, self.seed
-        clock, params = Clock(), self.kernel_params(X)
+        clock = Clock()
+        params = self.kernel_params(X)
         if self.partition == "uniform":
-            partition, blocks = None, uniform_blocks(X.shape[0], self.block_size, seed)
+            partition = None
+            blocks = uniform_blocks(X.shape[0], self.block_size, seed)
         else:
             cut = dense(X), self.block_size, seed
             partition, blocks = clock.timed("features", Partition.fit, *cut)
@@ -722,8 +777,10 @@ class Block(ExpansionMethod):
         if partition is None:
             coef = coef / len(blocks)
         ends = np.cumsum([0] + [len(rows) for rows in blocks])
-        used = np.concatenate([[0], np.cumsum(np.any(coef != 0, axis=1))])
-        rows, intercept = problem.X[np.concatenate(blocks)], np.zeros(problem.n_outputs)
+        is_used = np.any(coef != 0, axis=1)
+        used = np.concatenate([[0], np.cumsum(is_used)])
+        rows = problem.X[np.concatenate(blocks)]
+        intercept = np.zeros(problem.n_outputs)
         scale = np.abs(problem.Y).max(axis=0)
         expansion = ExpansionModel.of(self.kernel, params, rows, coef, intercept, scale=scale)
         model = BlockModel(**vars(expansion), starts=used[ends], partition=partition)
@@ -731,7 +788,8 @@ class Block(ExpansionMethod):
         return Fitted(model, whole, {"n_blocks": len(blocks)}, clock.seconds)
 
     def restore(self, header, arrays) -> BlockModel:
-        partition, starts = None, arrays["starts"]
+        partition = None
+        starts = arrays["starts"]
         if self.partition == "hyperplanes":
             partition = restored_partition(arrays, len(starts) - 1)
         expansion = ExpansionModel.restored(header, arrays, self)
@@ -761,9 +819,11 @@ class BlockModel(ExpansionModel):
             for b in range(start, stop):
                 inside = slice(self.starts[b], self.starts[b + 1])
                 if len(placed[b]) and inside.stop > inside.start:
-                    block, taken = support.take(inside), rows.take(placed[b])
+                    block = support.take(inside)
+                    taken = rows.take(placed[b])
                     values = kernels.decision(kernel, params, block, self.coef[inside], taken)
-                    out[placed[b]] = np.asarray(values, np.float64).reshape(len(placed[b]), -1)
+                    columns = np.asarray(values, np.float64)
+                    out[placed[b]] = columns.reshape(len(placed[b]), -1)
 
         with parallel.one_blas_thread():
             parallel.for_ranges(part, len(placed))
@@ -773,7 +833,8 @@ class BlockModel(ExpansionModel):
         """The kernel values of the row's own block, and zeros for all others."""
         if self.partition is None:
             return super().kernel_steps()
-        blocks = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        numbers = np.arange(len(self.starts) - 1)
+        blocks = np.repeat(numbers, np.diff(self.starts))
         inside = (*self.partition.steps(), told.Select(blocks))
         return (told.Product((super().kernel_steps(), inside)),)
 
@@ -791,7 +852,8 @@ def _solved(
     problem: Problem, params: KernelParams, blocks: list[np.ndarray], method: Block
 ) -> list[Solution]:
     """A Solution for each block; blocks not started at the deadline keep f = 0."""
-    kernel, limits = method.kernel, budget(problem, method)
+    kernel = method.kernel
+    limits = budget(problem, method)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
     solutions: list[Any] = [None] * len(blocks)
 
@@ -818,9 +880,9 @@ def _solved(
             solutions[b].coef = roots[:, None] * solutions[b].coef
 
     largest = max(len(block) for block in blocks)
-    if len(blocks) == 1 or env.threads() * _block_mb(largest) > (
-        method.max_memory or default_memory_mb()
-    ):
+    needed_mb = env.threads() * _block_mb(largest)
+    most_mb = method.max_memory or default_memory_mb()
+    if len(blocks) == 1 or needed_mb > most_mb:
         part(0, len(blocks))
     else:
         with parallel.one_blas_thread():
@@ -836,22 +898,27 @@ def _published(
     Within a block f = K c. With a factor K = L L' that is the linear machine over the rows of L,
     with c such that L'c = w; the factors together are one CSR matrix.
     """
-    kernel, limits = method.kernel, budget(problem, method)
+    kernel = method.kernel
+    limits = budget(problem, method)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
     roots, inverses = [], []
     for numbers in blocks:
         block = rows.take(numbers)
-        values, vectors = np.linalg.eigh(kernels.block(kernel, block, block, params))
-        used = values > len(numbers) * np.finfo(float).eps * values[-1]
-        roots.append(vectors[:, used] * np.sqrt(values[used]))
-        inverses.append(vectors[:, used] / np.sqrt(values[used]))
+        K = kernels.block(kernel, block, block, params)
+        values, vectors = np.linalg.eigh(K)
+        least = len(numbers) * np.finfo(float).eps * values[-1]
+        used = values > least
+        lengths = np.sqrt(values[used])
+        roots.append(vectors[:, used] * lengths)
+        inverses.append(vectors[:, used] / lengths)
     Z = SparseMatrix(sp.block_diag(roots, format="csr"), np.float64)
-    solution = each_output(
-        problem.Y[np.concatenate(blocks)],
-        lambda y, tell: solve_liblinear(
-            Z, y, method.lam, problem.loss, limits, callback=tell, seed=method.seed
-        ),
-    )
-    parts = np.split(np.asarray(solution.coef), np.cumsum([root.shape[1] for root in roots])[:-1])
+
+    def solve_output(y: np.ndarray, tell: Callback | None) -> Solution:
+        machine = Z, y, method.lam, problem.loss, limits
+        return solve_liblinear(*machine, callback=tell, seed=method.seed)
+
+    solution = each_output(problem.Y[np.concatenate(blocks)], solve_output)
+    ends = np.cumsum([root.shape[1] for root in roots])
+    parts = np.split(np.asarray(solution.coef), ends[:-1])
     solution.coef = np.concatenate([inverse @ w for inverse, w in zip(inverses, parts)])
     return [solution]

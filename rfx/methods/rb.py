@@ -47,7 +47,7 @@ from rfx.fitting.problem import Cache, Clock, Problem, StepCallback, error, eval
 from rfx.model import Array, read_fields
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Chosen, Option, option
-from rfx.solvers.base import Budget, for_output, stack
+from rfx.solvers.base import Budget, Callback, Solution, for_output, stack
 from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
 from rfx.solvers.l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 from rfx.solvers.published.libraries import solve_liblinear
@@ -60,7 +60,9 @@ FIRST, GAIN, GROW_TOL = 16, 0.01, 1e-2
 TRIED = 128
 # Grids if --n-grids is not given: MANY; for more rows, PAIRS pairs of a row and a grid, but at
 # least FEW.
-MANY, FEW, PAIRS = 1024, 256, 2**24
+MANY = 1024
+FEW = 256
+PAIRS = 2**24
 # MiB for the Gram matrix of the used bins: the maximum, and a minimum even if --max-memory leaves
 # less.
 MOST_MB, LEAST_MB = 2048.0, 64.0
@@ -98,7 +100,8 @@ class BinnedModel:
         used = np.any(coef != 0, axis=1)
         bins = bins.select(used)
         chosen = np.flatnonzero(np.diff(bins.starts))
-        return cls(grids.select(chosen), bins.grids(chosen), np.ascontiguousarray(coef[used]))
+        coef = np.ascontiguousarray(coef[used])
+        return cls(grids.select(chosen), bins.grids(chosen), coef)
 
     @property
     def map(self) -> BinMap:
@@ -173,16 +176,21 @@ class BinnedMethod(TunedMethod):
         n_rows, available = room(X)
         limit = self.max_memory or available
         # while R grows there is a copy of the training part, and one of the numbers
-        copies, number = 3 if self.get("grow") else 1, 2 if n_rows < 2**16 else 4
+        copies = 3 if self.get("grow") else 1
+        number = 2 if n_rows < 2**16 else 4
         # prcd also stores the rows of every bin
-        of_entry = copies * number + (4 if self.solver == "prcd" else 0)
-        count, per_grid = self.count(X), of_entry * n_rows
+        of_entry = copies * number
+        if self.solver == "prcd":
+            of_entry += 4
+        count = self.count(X)
+        per_grid = of_entry * n_rows
         needed = per_grid * count / 2**20
         if needed > limit:
+            most = int(limit * 2**20 / per_grid)
             raise UsageError(
                 f"--n-grids is {count}; the bin numbers of {n_rows:,} rows take {needed:,.0f} MiB,"
-                f" but --max-memory or the free memory is {limit:,.0f} MiB; at most"
-                f" {int(limit * 2**20 / per_grid):,} grids fit"
+                f" but --max-memory or the free memory is {limit:,.0f} MiB; at most {most:,} grids"
+                " fit"
             )
         return limit - needed
 
@@ -198,26 +206,19 @@ class BinnedMethod(TunedMethod):
         Wu et al. 2016: kappa is D / R, and by eq. 10 at least the mean over grids of N over the
         rows in the fullest bin.
         """
-        clock, grids = Clock(), self.grids(problem)
+        clock = Clock()
+        grids = self.grids(problem)
         bins, Z, start, details = self.features(grids, problem, clock)
         used = grids.select(slice(0, Z.n_grids))
         callback = evaluating(problem, lambda X: used.transform(X, bins).__matmul__)
         limits = budget(problem, self)
         if self.solver == "liblinear":
-            solution = each_output(
-                problem.Y,
-                lambda y, tell: solve_liblinear(
-                    Z,
-                    y,
-                    self.lam,
-                    problem.loss,
-                    limits,
-                    tell,
-                    penalty=self.penalty,
-                    seed=self.seed,
-                ),
-                callback,
-            )
+
+            def solve(y: np.ndarray, tell: Callback | None) -> Solution:
+                machine = Z, y, self.lam, problem.loss, limits, tell
+                return solve_liblinear(*machine, penalty=self.penalty, seed=self.seed)
+
+            solution = each_output(problem.Y, solve, callback)
         else:
             solution = self.solved(Z, problem, start, limits, callback, clock)
         fullest = np.maximum.reduceat(Z.squares(), Z.starts[:-1]) / Z.scale**2
@@ -240,7 +241,8 @@ class BinnedMethod(TunedMethod):
         return *clock.timed("features", numbered, problem.X, grids), None, {}
 
     def restore(self, header: JsonObject, arrays: Arrays) -> BinnedModel:
-        saved, drawn = read_fields(_SavedBins, arrays), read_fields(_SavedGrids, header["grids"])
+        saved = read_fields(_SavedBins, arrays)
+        drawn = read_fields(_SavedGrids, header["grids"])
         grids = BinningMap(drawn.kernel, drawn.gamma, saved.widths, saved.offsets)
         return BinnedModel(grids, read_fields(Bins, arrays), saved.coef)
 
@@ -298,7 +300,9 @@ class RB(BinnedMethod):
     solver: str | None = SOLVER.adding(LIBLINEAR)(default=None)
 
     def count(self, X: Inputs) -> int:
-        return self.n_grids or min(MANY, max(FEW, PAIRS // X.shape[0]))
+        if self.n_grids:
+            return self.n_grids
+        return min(MANY, max(FEW, PAIRS // X.shape[0]))
 
     def features(self, grids, problem, clock):
         if self.grow is None:
@@ -310,19 +314,22 @@ class RB(BinnedMethod):
 
     def trial(self) -> Self:
         # more grids estimate the same kernel better, at the same cost per grid
-        return super().trial().updated(grow=None, n_grids=min(self.n_grids or TRIED, TRIED))
+        n_grids = min(self.n_grids or TRIED, TRIED)
+        return super().trial().updated(grow=None, n_grids=n_grids)
 
     def decisions_along(
         self, problem: Problem, lams: list[float], X_out: Inputs, cache: Cache
     ) -> Iterator[np.ndarray]:
         # all lambdas over the same grids, each started at the previous solution
-        grids, limits = self.grids(problem), budget(problem, self)
+        grids = self.grids(problem)
+        limits = budget(problem, self)
         bins, Z = numbered(problem.X, grids)
         dual = None
         for lam in lams:
             solution = _dual(Z, problem, lam, dual, limits)
             dual = solution.dual
-            yield BinnedModel.of(grids, bins, Z, solution.coef).decision(X_out)
+            model = BinnedModel.of(grids, bins, Z, solution.coef)
+            yield model.decision(X_out)
 
 
 def _dual(
@@ -341,8 +348,11 @@ def _dual(
     for k in range(Y.shape[1]):
         first = None if start is None else start[:, k]
         tell = for_output(callback, k)
-        outputs.append(solve_dual_l2(Z, Y[:, k], lam, loss, limits, first, tell))
-    dual = np.stack([one.dual for one in outputs], axis=1) if Z.rows_here else None
+        solution = solve_dual_l2(Z, Y[:, k], lam, loss, limits, first, tell)
+        outputs.append(solution)
+    dual = None
+    if Z.rows_here:
+        dual = np.stack([one.dual for one in outputs], axis=1)
     return DualSolution(**vars(stack(outputs)), dual=dual)
 
 
@@ -355,16 +365,21 @@ def _grown(
     Every Z Z' estimates the same kernel, so the dual of R grids is a starting point for 2R, and
     zero is one for the held-out rows.
     """
-    share, count = method.grow or 0.0, problem.n_rows
-    kept, out = Splitter(count, method.seed, problem.constraint).part(share, f"--grow is {share:g}")
-    Y_out, weights_out = problem.Y[out], weights.part(problem.weights, out)
-    fitted = replace(
-        problem, X=None, Y=problem.Y[kept], weights=weights.part(problem.weights, kept)
-    )
-    lam, limits = method.lam * len(kept) / count, budget(problem, method)
+    share = method.grow or 0.0
+    count = problem.n_rows
+    splitter = Splitter(count, method.seed, problem.constraint)
+    kept, out = splitter.part(share, f"--grow is {share:g}")
+    Y_out = problem.Y[out]
+    weights_out = weights.part(problem.weights, out)
+    weights_kept = weights.part(problem.weights, kept)
+    fitted = replace(problem, X=None, Y=problem.Y[kept], weights=weights_kept)
+    lam = method.lam * len(kept) / count
+    limits = budget(problem, method)
     limits = replace(limits, tol=max(GROW_TOL, limits.tol or 0.0))
     ids = np.empty((0, count), np.uint16)
-    bins, dual, best = Bins(np.empty(0, np.uint64), np.zeros(1, np.int64)), None, np.inf
+    bins = Bins(np.empty(0, np.uint64), np.zeros(1, np.int64))
+    dual = None
+    best = np.inf
     growth: list[list[float]] = []
     size = min(FIRST, grids.n_grids)
     while True:
@@ -372,21 +387,27 @@ def _grown(
         new, numbers = clock.timed("features", numbered, problem.X, more)
         ids = np.concatenate([ids, numbers.ids]) if len(ids) else numbers.ids
         starts = np.concatenate([bins.starts, bins.starts[-1] + new.starts[1:]])
-        bins = Bins(np.concatenate([bins.keys, new.keys]), starts)
+        all_keys = np.concatenate([bins.keys, new.keys])
+        bins = Bins(all_keys, starts)
         Z = BinnedMatrix(np.ascontiguousarray(ids[:, kept]), bins.starts)
         solution = _dual(Z, fitted, lam, dual, limits)
         dual = solution.dual
         decision = BinnedMatrix(ids[:, out], bins.starts).matvec(solution.coef)
-        growth.append([size, error(problem.task, decision, Y_out, weights_out)])
-        enough = growth[-1][1] > (1 - GAIN) * best
-        if growth[-1][1] < best:
-            best, chosen, start = growth[-1][1], size, np.zeros_like(problem.Y)
+        found = error(problem.task, decision, Y_out, weights_out)
+        growth.append([size, found])
+        enough = found > (1 - GAIN) * best
+        if found < best:
+            best = found
+            chosen = size
+            start = np.zeros_like(problem.Y)
             start[kept] = dual
         if enough or size == grids.n_grids:
             break
         size = min(2 * size, grids.n_grids)
-    bins = Bins(bins.keys[: bins.starts[chosen]], bins.starts[: chosen + 1])
-    return bins, BinnedMatrix(ids[:chosen], bins.starts), start, {"growth": growth}
+    n_bins = bins.starts[chosen]
+    bins = Bins(bins.keys[:n_bins], bins.starts[: chosen + 1])
+    Z = BinnedMatrix(ids[:chosen], bins.starts)
+    return bins, Z, start, {"growth": growth}
 
 
 class SparseRB(BinnedMethod):

@@ -130,20 +130,25 @@ class RF(LinearMethod):
     class_weight: str | None = CLASS_WEIGHT()
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock, offset = Clock(), target_offset(problem, self)
+        clock = Clock()
+        offset = target_offset(problem, self)
         # Newton's method for one output can store many features as 8-bit codes
         newton = problem.loss.name != "squared" and self.solver == "rfx"
-        worth_mb = WORTH_MB if newton and problem.n_outputs == 1 else math.inf
+        has_codes = newton and problem.n_outputs == 1
+        worth_mb = WORTH_MB if has_codes else math.inf
         feature_map, Z = clock.timed("features", self._features, problem, cache, worth_mb)
         scale = 1 / math.sqrt(feature_map.n_features)
         callback = step_callback(problem, feature_map, self, scale, offset)
         solution = solve(Z, problem.minus_offset(offset), self, callback)
         fitted = self._fitted(feature_map, solution, offset, clock)
         coef = np.asarray(solution.coef)
-        return replace(fitted, left_out=left_out(Z, coef, problem, self, self.lam, offset))
+        out = left_out(Z, coef, problem, self, self.lam, offset)
+        return replace(fitted, left_out=out)
 
     def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
-        clock, offset, first = Clock(), target_offset(problem, self), self.updated(lam=lams[0])
+        clock = Clock()
+        offset = target_offset(problem, self)
+        first = self.updated(lam=lams[0])
         feature_map, Z = clock.timed("features", first._features, problem, cache)
         solutions = solve_path(Z, problem.minus_offset(offset), first, lams)
         return [first._fitted(feature_map, one, offset, clock) for one in solutions]
@@ -156,30 +161,39 @@ class RF(LinearMethod):
             yield from super().decisions_along(problem, lams, X_out, cache)
             return
         offset = target_offset(problem, self)
-        feature_map, Z = self.updated(lam=lams[0])._features(problem, cache)
+        first = self.updated(lam=lams[0])
+        feature_map, Z = first._features(problem, cache)
         root = math.sqrt(feature_map.n_features)
         features = functools.cache(
             lambda: feature_matrix(feature_map, X_out, max_mb=self.max_memory)
         )
         for coef in coefficients_along(Z, problem.minus_offset(offset), self, lams):
-            quick = feature_map.quick_decision(X_out, coef / root)
-            yield (features().matvec(coef / root) if quick is None else quick) + offset
+            scaled = coef / root
+            decision = feature_map.quick_decision(X_out, scaled)
+            if decision is None:
+                decision = features().matvec(scaled)
+            yield decision + offset
 
     def tuning_lams(self, problem: Problem) -> list[float]:
-        return Path.values(self.lam_path)[:1] if self.lam_path else super().tuning_lams(problem)
+        if not self.lam_path:
+            return super().tuning_lams(problem)
+        largest, *_ = Path.values(self.lam_path)
+        return [largest]
 
     def _features(
         self, problem: Problem, cache: Cache, worth_mb: float = math.inf
     ) -> tuple[FeatureMap, Matrix]:
         """The map and the matrix Z (n, D) of the scaled features."""
         feature_map = sampled(self, problem, self.lam / problem.mean_weight, cache)
-        scale, limit = 1 / math.sqrt(feature_map.n_features), self.max_memory
+        scale = 1 / math.sqrt(feature_map.n_features)
+        limit = self.max_memory
         return feature_map, feature_matrix(feature_map, problem.X, scale, limit, worth_mb)
 
     def _fitted(
         self, feature_map: FeatureMap, solution: Solution, offset: np.ndarray, clock: Clock
     ) -> Fitted:
-        coef = np.asarray(solution.coef) * (1 / math.sqrt(feature_map.n_features))
+        scale = 1 / math.sqrt(feature_map.n_features)
+        coef = np.asarray(solution.coef) * scale
         model = LinearModel.of(feature_map, coef, offset if self.offset else None)
         return Fitted(model, solution, {"n_features": self.n_features}, clock.seconds)
 
@@ -233,17 +247,21 @@ class SparseRF(LinearMethod):
         callback = step_callback(problem, feature_map, self)
         solution, details = _solved(feature_map, problem, self, clock, callback)
         fitted = self._fitted(feature_map, solution, clock, details)
-        Z, coef = computed(problem.X, feature_map), np.asarray(solution.coef)
-        return replace(fitted, left_out=left_out_sparse(Z, coef, problem, self))
+        Z = computed(problem.X, feature_map)
+        coef = np.asarray(solution.coef)
+        out = left_out_sparse(Z, coef, problem, self)
+        return replace(fitted, left_out=out)
 
     def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
-        clock, limit = Clock(), self.max_memory
+        clock = Clock()
+        limit = self.max_memory
         feature_map = clock.timed("features", sampled, self, problem, 1.0, cache)
         Z = clock.timed("features", feature_matrix, feature_map, problem.X, 1.0, limit)
         Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
         limits = budget(problem, self)
-        outputs = [path_l1(Z, Y[:, k], lams, loss, limits) for k in range(Y.shape[1])]
-        return [self._fitted(feature_map, stack(list(each)), clock) for each in zip(*outputs)]
+        outputs = [path_l1(Z, y, lams, loss, limits) for y in Y.T]
+        solutions = [stack(list(of_lam)) for of_lam in zip(*outputs)]
+        return [self._fitted(feature_map, one, clock) for one in solutions]
 
     def tuning_lams(self, problem: Problem) -> list[float]:
         if isinstance(self.lam, str):
@@ -260,8 +278,9 @@ class SparseRF(LinearMethod):
             return None
         own = [option.name for option in get_kernel(self.kernel).options]
         shared = {name: self.get(name) for name in (*SHARED, *own)}
-        model = RF.of(shared | {"lam": share * problem.mean_weight}).fit(problem, cache).model
-        return error(problem.task, model.decision(out.X), out.Y, out.weights)
+        peer = RF.of(shared | {"lam": share * problem.mean_weight})
+        decision = peer.fit(problem, cache).model.decision(out.X)
+        return error(problem.task, decision, out.Y, out.weights)
 
     def _fitted(
         self,
@@ -271,7 +290,8 @@ class SparseRF(LinearMethod):
         more: Mapping[str, object] | None = None,
     ) -> Fitted:
         details = {"n_features": self.n_features, **(more or {})}
-        return Fitted(LinearModel.of(feature_map, solution.coef), solution, details, clock.seconds)
+        model = LinearModel.of(feature_map, solution.coef)
+        return Fitted(model, solution, details, clock.seconds)
 
 
 def _solved(
@@ -282,7 +302,9 @@ def _solved(
     callback: StepCallback | None,
 ) -> tuple[Solution, dict[str, object]]:
     """The solution over the unscaled features, and further entries of a results row."""
-    Z, lam, seed = computed(problem.X, feature_map), method.lam, method.seed
+    Z = computed(problem.X, feature_map)
+    lam = method.lam
+    seed = method.seed
     memory_mb: float = method.max_memory or told_memory_mb(Z.size_mb)
     limits = budget(problem, method)
     rounds = budget(problem, method, memory_mb=memory_mb)
@@ -296,11 +318,10 @@ def _solved(
     inner = None
     if method.solver == "liblinear":
         # its tolerance has another meaning, and is the same in all rounds
-        inner = in_parts(
-            lambda part, y, lam, loss, budget: solve_liblinear(
-                part, y, lam, loss, limits, penalty="l1", seed=seed
-            )
-        )
+        def solve_part(part, y, lam, loss, budget):
+            return solve_liblinear(part, y, lam, loss, limits, penalty="l1", seed=seed)
+
+        inner = in_parts(solve_part)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
 
     def in_rounds(y: np.ndarray, tell: Callback | None) -> Solution:
@@ -311,8 +332,10 @@ def _solved(
     solution = each_output(Y, in_rounds, callback)
     # --tol refers to the reported gap, over all features including dropped ones
     last = solution.trace[-1]["iteration"]
-    gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)
-    return solution, {"round_gap": gap} if last > 1 else {}
+    if last <= 1:
+        return solution, {}
+    gaps = [entry["gap"] for entry in solution.trace if entry["iteration"] == last]
+    return solution, {"round_gap": sum(gaps)}
 
 
 POOL_SIZE = 20_000
@@ -434,23 +457,28 @@ class LKRF(LinearMethod):
     # ------------------------------------------------------------------ training
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock, count = Clock(), self.n_features
+        clock = Clock()
+        count = self.n_features
         details: dict[str, object] = {}
         pool = clock.timed("features", self._pool, problem, cache)
         rho = self._rho(pool.n_features)
         if self.joint:
             q, objectives = clock.timed("seconds_joint", self._alternated, pool, rho, problem)
             details["joint_objectives"] = objectives
-            aligned: list[float | None] = [None, None]
+            before = after = None
         else:
             scores = clock.timed("seconds_scores", self._scores, pool, problem)
             q = clock.timed("seconds_maximise", maximise, scores, rho, self.divergence)
-            aligned = [float(value) / problem.n_rows**2 for value in (scores.mean(), q @ scores)]
+            unit = problem.n_rows**2
+            before = float(scores.mean()) / unit
+            after = float(q @ scores) / unit
         support = int(np.count_nonzero(q))
         features = clock.timed("features", self._selected, pool, q, count)
         solution, model = clock.timed("seconds_solve", self._solved, features, problem)
         # of the support once; more were requested than there are
-        used = min(count or support, support) if self.use == "support" else count or support
+        used = count or support
+        if self.use == "support":
+            used = min(used, support)
         steps = {name: value for name, value in clock.seconds.items() if name != "features"}
         choosing = steps.keys() - {"seconds_solve"}
         details |= {
@@ -460,11 +488,11 @@ class LKRF(LinearMethod):
             "pool": pool.n_features,
             "rho": rho,
             "support": support,
-            "alignment_before": aligned[0],
-            "alignment_after": aligned[1],
+            "alignment_before": before,
+            "alignment_after": after,
         }
-        seconds = {"features": sum(clock.seconds.values()) - steps["seconds_solve"]}
-        return Fitted(model, solution, details | steps, seconds)
+        seconds = sum(clock.seconds.values()) - steps["seconds_solve"]
+        return Fitted(model, solution, details | steps, {"features": seconds})
 
     # ------------------------------------------------------------------ choice of options
 
@@ -486,7 +514,8 @@ class LKRF(LinearMethod):
         q = maximise(scores, self._rho(len(scores)), self.divergence)
         features = self._selected(pool, q, self.n_features)
         for lam in lams:
-            yield self.updated(lam=lam)._solved(features, problem)[1].decision(X_out)
+            _, model = self.updated(lam=lam)._solved(features, problem)
+            yield model.decision(X_out)
 
     # ------------------------------------------------------------------ parts of a training
 
@@ -500,17 +529,21 @@ class LKRF(LinearMethod):
     def _scores(self, pool: FeatureMap, problem: Problem) -> np.ndarray:
         """The alignment of each feature of the pool with the targets."""
         centred = self.centred or problem.task == "regression"
-        Y, row_weights = problem.Y, problem.weights
+        Y = problem.Y
+        row_weights = problem.weights
         if row_weights is None:
             return alignment.scores(pool, problem.X, Y, centred)
         # sums over rows that count as often as their weights
-        Y = Y - weights.mean(Y, row_weights) if centred else Y
+        if centred:
+            Y = Y - weights.mean(Y, row_weights)
         return alignment.scores(pool, problem.X, Y * row_weights[:, None])
 
     def _rho(self, size: int) -> float:
         """The bound on the divergence for a pool of that size."""
+        if self.rho is not None:
+            return self.rho
         share = options.RHO_SHARES[0] if self.rho_share is None else self.rho_share
-        return share * size if self.rho is None else self.rho
+        return share * size
 
     def _alternated(
         self, pool: FeatureMap, rho: float, problem: Problem
@@ -524,15 +557,18 @@ class LKRF(LinearMethod):
         if problem.weights is not None:
             raise UsageError("--joint does not support sample weights; omit one of them")
         rows = random_rows(problem.n_rows, self.joint_rows, seed=self.seed)
-        method = self.updated(lam=self.lam * len(rows) / problem.n_rows)
+        lam = self.lam * len(rows) / problem.n_rows
+        method = self.updated(lam=lam)
         some = problem.rows(rows)
-        q, objectives = np.full(pool.n_features, 1 / pool.n_features), []
+        q = np.full(pool.n_features, 1 / pool.n_features)
+        objectives = []
         for _ in range(self.joint or 0):
             places, roots = alignment.weighted(q)
             solution, _ = method._solved(pool.weighted(places, roots), some)
             objectives.append(solution.objective)
             sizes = np.zeros(pool.n_features)
-            sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
+            lengths = np.linalg.norm(np.asarray(solution.coef), axis=1)
+            sizes[places] = roots * lengths
             q = best_distribution(sizes, rho)
         return q, objectives
 
@@ -548,7 +584,9 @@ class LKRF(LinearMethod):
             places, factors = alignment.support_once(q)
         else:
             places, factors = alignment.drawn(q, count or support, self.seed)
-        return pool.select(places) if self.sparse else pool.weighted(places, factors)
+        if self.sparse:
+            return pool.select(places)
+        return pool.weighted(places, factors)
 
     def _solved(self, features: FeatureMap, problem: Problem) -> tuple[Solution, LinearModel]:
         """The fit on these features."""
@@ -634,15 +672,19 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         ]
 
     def vectors(self, X: Inputs) -> int:
-        # sparse rows are made dense
-        return self.n_features + (X.shape[0] if stays_sparse(X, self.scaling) else 0)
+        if stays_sparse(X, self.scaling):
+            # they are made dense
+            return self.n_features + X.shape[0]
+        return self.n_features
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock, kernel = Clock(), kernels.get_kernel(self.kernel)
+        clock = Clock()
+        kernel = kernels.get_kernel(self.kernel)
         X = _dense(problem.X, self.dtype)
         params = kernels.parameters(self.kernel, X, **self.kernel_options)
         # +-scale are the kernel's features; +-1 with a smaller lambda are the same problem
-        scale = float(np.sqrt(kernel.diagonal(params, X.shape[1], None))) or 1.0
+        square = kernel.diagonal(params, X.shape[1], None)
+        scale = float(np.sqrt(square)) or 1.0
         learners = [clock.timed("features", _learner_of, X, params, self) for _ in problem.Y.T]
         listeners = _listeners(problem, learners)
         Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
@@ -650,16 +692,19 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         if problem.weights is not None and loss.name == "squared":
             more["factors"] = np.sqrt(problem.weights)
         tol = STEP_TOL if self.per_step == 1 else SEVERAL_TOL
-        lam, limits = self.lam / scale, budget(problem, self, tol=tol)
-        solutions = [
-            solve_boosting(learner, y, lam, loss, limits, for_output(listeners[k], k), **more)
-            for k, (learner, y) in enumerate(zip(learners, Y.T))
-        ]
+        lam = self.lam / scale
+        limits = budget(problem, self, tol=tol)
+        solutions = []
+        for k, learner in enumerate(learners):
+            tell = for_output(listeners[k], k)
+            solution = solve_boosting(learner, Y.T[k], lam, loss, limits, tell, **more)
+            solutions.append(solution)
         return _joined(learners, solutions, scale, self, clock)
 
 
 def _dense(X: Inputs, dtype: DTypeLike) -> np.ndarray:
-    return np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=dtype)
+    values = X if isinstance(X, np.ndarray) else X.toarray()
+    return np.ascontiguousarray(values, dtype=dtype)
 
 
 def _learner_of(X: np.ndarray, params: KernelParams, method: Method) -> Learner:
@@ -707,11 +752,14 @@ def _joined(
     scales = arrays.get("scales")
     if scales is not None:
         arrays["scales"] = scales * scales.dtype.type(scale)
-    coef = scipy.linalg.block_diag(*(solution.coef[:, None] / scale for solution in solutions))
+    columns = [solution.coef[:, None] / scale for solution in solutions]
+    coef = scipy.linalg.block_diag(*columns)
     details: dict[str, object] = {"n_features": method.n_features, "n_found": len(coef)}
     if method.kernel == "stump":
         # the gap covers all stumps, while --tol refers to those found
-        details["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))
+        gaps = [solution.trace[-1]["gap"] for solution in solutions]
+        details["round_gap"] = float(sum(gaps))
     first = learners[0].found
-    model = LinearModel.of(type(first)(first.name, first.n_inputs, first.params, arrays), coef)
+    found = type(first)(first.name, first.n_inputs, first.params, arrays)
+    model = LinearModel.of(found, coef)
     return Fitted(model, stack(solutions, coef), details, clock.seconds)

@@ -42,7 +42,8 @@ def constant(method: Pipeline, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -
     parts: (targets of the training rows, targets of the rows to evaluate).
     """
     typical = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
-    predicted, y = np.concatenate(typical), np.concatenate([out for _, out in parts])
+    predicted = np.concatenate(typical)
+    y = np.concatenate([out for _, out in parts])
     if method.task == "regression":
         return score_of("rmse", _squared_errors(method, predicted, y))
     return score_of("accuracy", predicted == y)
@@ -88,7 +89,8 @@ def baseline_scores(
         None if there are too few rows, or scikit-learn raises an error, as for numbers whose
         squares are not finite.
     """
-    start, y = time.perf_counter(), np.asarray(table.y_train)
+    start = time.perf_counter()
+    y = np.asarray(table.y_train)
     if y.ndim > 1 or len(np.unique(y)) < 2:
         return None
     parts: Sequence[tuple[np.ndarray, np.ndarray | None]]
@@ -132,7 +134,8 @@ def _most_fitted(n_inputs: int, y: np.ndarray, task: str) -> int:
 
 def _rows_of_baselines(targets: list, most: int) -> str:
     """The rows of the score and of the fits, in words; targets: (fitted, evaluated)."""
-    count, largest = sum(len(out) for _, out in targets), max(len(kept) for kept, _ in targets)
+    count = sum(len(out) for _, out in targets)
+    largest = max(len(kept) for kept, _ in targets)
     few_of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
     return f"the same {count:,} rows{few_of}"
 
@@ -206,7 +209,9 @@ def _rows_of_part(
     X, X_out = (table.X_train, table.X_test) if out is None else table.part(kept, out)
     (few,) = drawn(len(kept), run.seed, most)
     rows = kept[few]
-    y, labels, weights = np.asarray(table.y_train)[rows], None, None
+    y = np.asarray(table.y_train)[rows]
+    labels = None
+    weights = None
     if task != "regression":  # labels may be any numbers
         labels, y = np.unique(y, return_inverse=True)
     if table.weights is not None:
@@ -236,7 +241,8 @@ def _simple_predictions(
     iterations = 0
     for part in parts:
         rows = _rows_of_part(run, table, method.task, part, most)
-        labels, dense = rows.labels, rows.X.shape[0] * rows.X.shape[1] <= _DENSE
+        labels = rows.labels
+        dense = rows.X.shape[0] * rows.X.shape[1] <= _DENSE
         X = _dense(rows.X) if dense else rows.X
         linear = _linear(method.task, X).fit(X, rows.y, model__sample_weight=rows.weights)
         by_linear.append(_predictions(method, linear, labels, rows.X_out, dense))

@@ -34,7 +34,9 @@ LEAST_REPEATS = 10
 # Maximum columns shuffled if none are named.
 MOST_COLUMNS = 500
 # Points of a grid, its first and last quantiles, and maximum levels of a category.
-POINTS, ENDS, MOST_LEVELS = 20, (0.05, 0.95), 12
+POINTS = 20
+ENDS = (0.05, 0.95)
+MOST_LEVELS = 12
 CONFIDENCE = 0.95
 _ROLE = 71  # the streams of random numbers for rows and shuffles
 
@@ -198,17 +200,20 @@ def explain(
     """
     kept = splits.draw(X.shape[0], min(rows, X.shape[0]), seed, _ROLE)
     used = _Rows(model, X[kept], np.asarray(y, np.float64)[kept])
-    every, shares = columns_of(model), model.importances()
+    every = columns_of(model)
+    shares = model.importances()
     chosen = _named(every, columns) if columns else _most(used, every, shares)
     importances: list[tuple[Importance, Column]] = []
     for place in chosen:
-        name, done = every[place].name, len(importances) * repeats
+        name = every[place].name
+        done = len(importances) * repeats
         report(done, len(chosen) * repeats, name)
         rises = used.rises(every[place], repeats, (seed, _ROLE, place))
         share = None if shares is None else float(shares[place])
         importances.append((Importance(name, *interval(rises), rises, share), every[place]))
     importances.sort(key=lambda pair: -pair[0].mean)
-    dependences, first = [], importances[:top]
+    dependences = []
+    first = importances[:top]
     for number, (_, column) in enumerate(first):
         report(number, len(first), "partial dependence")
         dependences.append(used.dependence(column))
@@ -252,7 +257,8 @@ def error(model: Pipeline, decision: np.ndarray, y: np.ndarray, measure: str) ->
     score.
     """
     if measure == "rmse":
-        labels, scaler = model.labels(decision), model.target_scaler
+        labels = model.labels(decision)
+        scaler = model.target_scaler
         unit = 1.0 if labels.ndim == 1 or scaler is None else scaler.unit
         return float(np.sqrt(np.mean(((labels - y) / unit) ** 2)))
     rows = row_scores(measure, model, decision, y)
@@ -270,7 +276,8 @@ def interval(rises: Sequence[float]) -> tuple[float, float, float]:
     freedom: for 95 of 100 such columns it contains 0.
     """
     count = len(rises)
-    mean, deviation = float(np.mean(rises)), float(np.std(rises, ddof=1))
+    mean = float(np.mean(rises))
+    deviation = float(np.std(rises, ddof=1))
     half = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation * math.sqrt(1 + 1 / count)
     return mean, mean - half, mean + half
 

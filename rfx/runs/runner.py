@@ -219,7 +219,8 @@ class Local:
     def close(self) -> list[Run]:
         for _, child in self.children:
             child.kill()
-        runs, self.children = [run for run, _ in self.children], []
+        runs = [run for run, _ in self.children]
+        self.children = []
         return runs
 
 
@@ -232,11 +233,14 @@ def result_of(run: Run, ending: Ending) -> Result:
 
     For a run on a worker, params also has `host`, the name of its machine.
     """
-    answer, host = ending.answer or {}, {} if ending.host is None else {"host": ending.host}
+    answer = ending.answer or {}
+    host = {} if ending.host is None else {"host": ending.host}
     params = (answer.get("params") or {}) | host
-    status, message = answer.get("status", "failed"), answer.get("message", ending.crash)
+    status = answer.get("status", "failed")
+    message = answer.get("message", ending.crash)
     if ending.timeout is not None:
-        status, message = "timeout", f"not finished within {ending.timeout:g} seconds"
+        status = "timeout"
+        message = f"not finished within {ending.timeout:g} seconds"
     if status == "ok":
         columns = {name: answer[name] for name in COLUMNS if answer.get(name) is not None}
         asked, options = _asked(run)
@@ -471,7 +475,8 @@ def run(
                 desk.work(ready)
                 without += desk.without
             # a file of rows that has changed meanwhile changed their keys too
-            rows, names = results.read(path) if Path(path).exists() else [], _keys(plan)
+            rows = results.read(path) if Path(path).exists() else []
+            names = _keys(plan)
         return Summary(
             plan.name,
             str(path),
@@ -624,7 +629,8 @@ def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
     known = {}
     for row in csv.DictReader(lines):
         line = _CostLine(**row)
-        seconds, memory_mb = float(line.processor_seconds), float(line.memory_mb)
+        seconds = float(line.processor_seconds)
+        memory_mb = float(line.memory_mb)
         cost = Cost(seconds, memory_mb, line.basis, line.hours == "yes")
         known[f"{folder.name}-{line.plan}", line.form] = cost
     return known
@@ -647,7 +653,8 @@ def steps_ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]
 
 
 def _step(name, folder, form, place, known) -> Step | None:
-    quick, base = form == "quick", name.removesuffix("-full")
+    quick = form == "quick"
+    base = name.removesuffix("-full")
     wanted = small(name, folder.plans) if quick else load(name, False, folder.plans)
     if wanted is None or (quick and base != name):
         return None

@@ -118,7 +118,9 @@ def _stream_source(
     """(source, schema, task) of the rows of a stream; known, n_inputs: of the training that is
     resumed.
     """
-    path, reading, task = run.dataset, run.how_to_read(), trainer.method.task
+    path = run.dataset
+    reading = run.how_to_read()
+    task = trainer.method.task
     _check_same_target(run, known)
     if _is_csv(path, reading):
         table = CsvSource(path, reading, known, task=task)
@@ -377,7 +379,9 @@ def _results(run: Run, trained: Trained, points, paths, chosen=None) -> list[_Sc
     """The result of each of the models `points` of a training, which are saved to the `paths`.
     chosen: see `execute`.
     """
-    table, held, results = trained.table, trained.assessment, []
+    table = trained.table
+    held = trained.assessment
+    results = []
     for place, (point, path) in enumerate(zip(points, paths)):
         if held is not None and held.refitted:
             point = point.of_run(replace(point.run, seconds_held_out=held.seconds))
@@ -443,7 +447,9 @@ def _metric_of(method) -> str:
 def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
     """The result of `point`, number `place` of a path; the model file also has its scores."""
     evaluations = _Evaluations(_on_test_rows(point, table), _on_held_out_rows(point, held, place))
-    shown, scores, more = evaluations.shown, evaluations.scores, evaluations.params(run, point)
+    shown = evaluations.shown
+    scores = evaluations.scores
+    more = evaluations.params(run, point)
     if table.y_train is not None:
         if shown is None:
             more |= _on_training_rows(point, table)
@@ -507,7 +513,8 @@ def _doubt(scores: list[Score], chosen: Score | None, point, table, held) -> dic
     it was fitted to.
     """
     refitted = held is not None and held.refitted
-    final, before = scores[0], scores[-1] if refitted else chosen
+    final = scores[0]
+    before = scores[-1] if refitted else chosen
     if refitted and table.X_test is None:
         rows = np.concatenate([out for _, out in held.parts])
         targets = np.asarray(table.y_train)[rows]
@@ -631,7 +638,8 @@ def result(
     """The result of a trained method and its evaluation; params holds every option and the learnt
     values.
     """
-    info, entries = method.info, {} if evaluation is None else evaluation.as_dict()
+    info = method.info
+    entries = {} if evaluation is None else evaluation.as_dict()
     params = {
         name: value
         for name, value in method.method.values.items()

@@ -66,7 +66,10 @@ AUTO = ("local", "rf", "nystrom", "rb", "kernel", "rfm")
 MOST_ROWS = {"kernel": 15_000, "rfm": 15_000}
 # Rows to fit in the rounds (the last uses all), and to evaluate; number of points that continue;
 # lambdas above the last best that are tried again.
-ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
+ROWS = (2000, 10_000)
+EVALUATED = 10_000
+KEPT = (4, 2)
+ABOVE = 2
 # Fraction of the budget for the work of the search and as its outer bound in seconds; the rest is
 # for the model of all rows.
 WORKING, SEARCHING = 0.5, 0.8
@@ -123,7 +126,9 @@ class Tuning:
     results_file: Path | None = None
 
     def __post_init__(self) -> None:
-        start, table, self.task = time.monotonic(), self.table, self.given["task"]
+        start = time.monotonic()
+        table = self.table
+        self.task = self.given["task"]
         regression = self.task == "regression"
         name = self.score or ("rmse" if regression else "accuracy")
         if (name == "rmse") != regression:
@@ -212,7 +217,8 @@ class Tuning:
         return np.asarray(dense(prepared.problem.X), np.float32)
 
     def _grid(self) -> SearchGrid:
-        n_rows, alone = self.X.shape[0], len(self.names) == 1
+        n_rows = self.X.shape[0]
+        alone = len(self.names) == 1
         names = [name for name in self.names if alone or n_rows <= MOST_ROWS.get(name, math.inf)]
         used = {name: self._kernels(name) for name in names}
         gammas = {kernel: self._gammas(kernel) for kernel in {*itertools.chain(*used.values())}}
@@ -280,7 +286,9 @@ class Tuning:
         self, point: Point, round: SearchRound, lams: Sequence[float | None]
     ) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
-        folds, stop, seed = [], Stop(), self.seed
+        folds = []
+        stop = Stop()
+        seed = self.seed
         options = self.options(point) | ({} if lams[0] is None else {"lam": 1.0})
         model = methods.create(point.method, seed=seed, **options)
         if self.task != "regression":

@@ -199,8 +199,13 @@ def _log_losses(rows: LabelledRows) -> np.ndarray | None:
 # ---------------------------------------------------------------------- of numbers
 
 
+def root_mean_square(errors: np.ndarray, axis: int | None = None) -> np.ndarray:
+    """Of all errors, or along an axis: the RMSE of predictions that are wrong by so much."""
+    return lazy.numpy.sqrt((errors**2).mean(axis=axis))
+
+
 def _rmse(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    return lazy.numpy.sqrt(((predicted - y) ** 2).mean(axis=0))
+    return root_mean_square(predicted - y, axis=0)
 
 
 def _mae(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from rfx.fitting.held_out import VECTOR_SCALING, Calibration
 from rfx.fitting.progress import Progress, ProgressReport, TraceEntry
 from rfx.fitting.target_coding import TargetCoding, listed_labels, squeezed_outputs
 from rfx.losses import EPSILON, Loss
-from rfx.measures import ROW_MEASURES, LabelledRows
+from rfx.measures import ROW_MEASURES, LabelledRows, root_mean_square
 from rfx.options import Declared
 from rfx.types import Inputs, JsonObject
 
@@ -472,11 +472,10 @@ class Preprocessing:
                     f"targets of shape {np.shape(y)} do not match the model's values of shape"
                     f" {decision.shape}"
                 )
-            in_units = scaler.in_units(error)
-            rmse = float(np.sqrt(np.mean(in_units**2)))
+            rmse = float(root_mean_square(scaler.in_units(error)))
             if error.ndim == 1:
                 return PredictionScore("rmse", rmse)
-            each = np.sqrt(np.mean(np.square(error * scaler.scale), axis=0))
+            each = root_mean_square(error * scaler.scale, axis=0)
             return PredictionScore("rmse", rmse, rmse_by_target=each.tolist())
         assert classes is not None
         if not np.isin(y, classes).any():

@@ -47,6 +47,7 @@ from rfx.fitting.target_coding import (
     learn_coding,
     squeezed_outputs,
 )
+from rfx.measures import root_mean_square
 from rfx.options import Path
 from rfx.types import Inputs, JsonObject
 
@@ -257,7 +258,8 @@ class Trainer:
                     "--target-transform is auto, which compares rows left out of the model, but"
                     f" method {self.name} has none here; use log or none"
                 )
-            errors.append(float(np.sqrt(np.mean((fits[-1].labels(rows.decision) - rows.y) ** 2))))
+            differences = fits[-1].labels(rows.decision) - rows.y
+            errors.append(float(root_mean_square(differences)))
         best = int(np.argmin(errors))
         trained = fits[best]
         chosen = {k: v for k, v in trained.chosen.values.items() if k in CHOSEN}

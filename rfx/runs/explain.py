@@ -25,7 +25,7 @@ from rfx.data.tabular.number_formats import ORIGIN
 from rfx.data.tabular.schema import Input, label_text
 from rfx.errors import UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
-from rfx.measures import SCORES, less_is_better
+from rfx.measures import SCORES, less_is_better, root_mean_square
 from rfx.runs.evaluation import row_scores, score_of
 from rfx.types import Inputs
 
@@ -260,7 +260,7 @@ def error(model: Pipeline, decision: np.ndarray, y: np.ndarray, measure: str) ->
         labels = model.labels(decision)
         scaler = model.target_scaler
         unit = 1.0 if labels.ndim == 1 or scaler is None else scaler.unit
-        return float(np.sqrt(np.mean(((labels - y) / unit) ** 2)))
+        return float(root_mean_square((labels - y) / unit))
     rows = row_scores(measure, model, decision, y)
     assert rows is not None
     score = score_of(measure, rows)

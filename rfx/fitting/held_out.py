@@ -65,7 +65,8 @@ def drawn(count: int, seed: int, *sizes: int) -> list[np.ndarray]:
     left.
     """
     order = np.random.default_rng(seed).permutation(count)
-    return [np.sort(piece) for piece in np.split(order, np.cumsum(sizes))[: len(sizes)]]
+    pieces = np.split(order, np.cumsum(sizes))[: len(sizes)]
+    return [np.sort(piece) for piece in pieces]
 
 
 def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:
@@ -239,7 +240,8 @@ class ErrorQuantiles:
     def of(cls, errors: np.ndarray, by: str, most: int = MOST) -> ErrorQuantiles:
         """From all errors (n,), of which at most `most` are stored."""
         size = min(len(errors), most)
-        return cls(np.sort(errors)[_ranks(len(errors), size) - 1], len(errors), by)
+        places = _ranks(len(errors), size) - 1
+        return cls(np.sort(errors)[places], len(errors), by)
 
     def _rank(self, level: float) -> int:
         return math.ceil((self.rows + 1) * level - 1e-9)
@@ -277,7 +279,9 @@ class ErrorQuantiles:
 
 def _ranks(count: int, size: int) -> np.ndarray:
     """The ranks, from 1 on, of that many evenly spaced ones of so many errors."""
-    return -(-np.arange(1, size + 1) * count // size) if size else np.zeros(0, int)
+    if not size:
+        return np.zeros(0, int)
+    return -(-np.arange(1, size + 1) * count // size)
 
 
 # The pieces of an error scale, the least rows of one, and its smallest error as a fraction of the
@@ -331,7 +335,8 @@ class ErrorScale:
         order = np.random.default_rng(0).permutation(len(errors))
         for fold in np.array_split(order, FOLDS):
             others = np.setdiff1d(order, fold)
-            typical[fold] = cls.fit(predicted[others], errors[others]).at(predicted[fold])
+            scale = cls.fit(predicted[others], errors[others])
+            typical[fold] = scale.at(predicted[fold])
         scaled = errors / typical
         width, constant = (ErrorQuantiles.of(each, "").at(LEVEL) for each in (scaled, errors))
         if width * typical.mean() >= constant:
@@ -510,8 +515,10 @@ def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray,
     )
     alike = search(of_one_slope, [1.0], bounds=[(0, None)])
     same = np.repeat([alike.x[0], 0.0], count)
-    found = search(loss, same, bounds=[(0, None)] * count + [(None, None)] * count)
-    slopes, intercepts = np.split(found.x if rows * (alike.fun - found.fun) > SURE else same, 2)
+    bounds = [(0, None)] * count + [(None, None)] * count
+    found = search(loss, same, bounds=bounds)
+    is_better = rows * (alike.fun - found.fun) > SURE
+    slopes, intercepts = np.split(found.x if is_better else same, 2)
     if two:
         return slopes[1:] / unit, np.diff(intercepts)
     return slopes / unit, intercepts
@@ -523,12 +530,14 @@ def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """
     # the solver works best with numbers of magnitude one
     scale = float(np.abs(values).max()) or 1.0
-    target = np.where(hit, (hit.sum() + 1) / (hit.sum() + 2), 1 / ((~hit).sum() + 2))
+    n_hits = hit.sum()
+    n_misses = (~hit).sum()
+    target = np.where(hit, (n_hits + 1) / (n_hits + 2), 1 / (n_misses + 2))
     both = np.concatenate([values, values])[:, None] / scale
+    outcomes = np.repeat([1, 0], len(values))
+    row_weights = np.concatenate([target, 1 - target])
     model = lazy.linear_model.LogisticRegression(C=1e10, tol=1e-8, max_iter=1000)
-    model.fit(
-        both, np.repeat([1, 0], len(values)), sample_weight=np.concatenate([target, 1 - target])
-    )
+    model.fit(both, outcomes, sample_weight=row_weights)
     return model.coef_.ravel() / scale, model.intercept_
 
 

@@ -493,26 +493,19 @@ class Session:
             )
         self.seconds_choice = choice.seconds
         preprocessing = Preprocessing(coding, survey.inputs.scaler, input_dtype(s), self.schema)
-        self._know(
-            Learned(
-                preprocessing,
-                survey.inputs,
-                Setup(
-                    task,
-                    loss,
-                    choice.method.kernel_params(survey.X[:SAMPLE]),
-                    survey.X.shape[1],
-                    Y.shape[1],
-                    survey.n_rows,
-                    dense(survey.X[:n_kept]),
-                ),
-                survey.n_inputs,
-                survey.n_targets,
-                steps + choice.steps,
-                None if self.weights.own is None else self.weights.sum,
-                {name: float(value) for name, value in choice.chosen.items()},
-            )
+        params = choice.method.kernel_params(survey.X[:SAMPLE])
+        sizes = survey.X.shape[1], Y.shape[1], survey.n_rows
+        learned = Learned(
+            preprocessing,
+            survey.inputs,
+            Setup(task, loss, params, *sizes, dense(survey.X[:n_kept])),
+            survey.n_inputs,
+            survey.n_targets,
+            steps + choice.steps,
+            None if self.weights.own is None else self.weights.sum,
+            {name: float(value) for name, value in choice.chosen.items()},
         )
+        self._know(learned)
 
     def _know(self, learned: Learned) -> None:
         self._learned, self.method = learned, self.asked.with_choice(learned.chosen)
@@ -525,7 +518,12 @@ class Session:
         self.solver = s.start(replace(setup, weights=own, rewindable=rewindable))
         if self.held_out is not None:
             views = [self._prepared(view) for view in s.views_of(self.held_out[0])]
-            self._live = lambda: np.mean([s.predict(self.solver, view) for view in views], axis=0)
+
+            def live() -> np.ndarray:
+                values = [s.predict(self.solver, view) for view in views]
+                return np.asarray(np.mean(values, axis=0))
+
+            self._live = live
 
     def advance(
         self, X: Inputs, y: np.ndarray, index: np.ndarray | None, own: np.ndarray | None
@@ -539,7 +537,8 @@ class Session:
         if fresh and due and known.setup.loss.name not in PROBABILISTIC:
             self.next_judged = max(self.samples + 1, 2 * self.samples)
             batch = self.method.predict(self.solver, rows), y
-            together = map(np.concatenate, zip(self.judged or [part[:0] for part in batch], batch))
+            before = self.judged or [part[:0] for part in batch]
+            together = map(np.concatenate, zip(before, batch))
             self.judged = [part[-LATEST * len(y) :] for part in together]
         loss = self.solver.step(rows, Y, index, own)
         self.samples += len(y)

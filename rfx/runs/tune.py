@@ -6,7 +6,7 @@ remains is a search over the bandwidth, in one dimension, and the size: a grid o
 then the refinement of `rfx.fitting.selection` around the best.
 """
 
-import itertools
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -217,33 +217,45 @@ class Tuning:
         return np.asarray(dense(prepared.problem.X), np.float32)
 
     def _grid(self) -> SearchGrid:
-        n_rows = self.X.shape[0]
-        alone = len(self.names) == 1
-        names = [name for name in self.names if alone or n_rows <= MOST_ROWS.get(name, math.inf)]
-        used = {name: self._kernels(name) for name in names}
-        gammas = {kernel: self._gammas(kernel) for kernel in {*itertools.chain(*used.values())}}
-        points = [
-            Point(name, {"kernel": kernel} | gamma)
-            for name, kernels_used in used.items()
-            for kernel in kernels_used
-            for gamma in (gammas[kernel] if "gamma" in methods.get(name).declared() else [{}])
-        ]
-        fitted = len(self.parts[0][0])
-        early = [] if len(points) == 1 else enumerate(zip(ROWS, KEPT))
-        rounds = [
-            SearchRound(rows, 1, number, kept)
-            for number, (rows, kept) in early
-            if 1.5 * rows < fitted
-        ]
+        names = list(self.names)
+        if len(names) > 1:
+            n_rows = self.X.shape[0]
+            names = [name for name in names if n_rows <= MOST_ROWS.get(name, math.inf)]
+        points = self._points(names)
+        sizes = {name: self._size(name) for name in names}
         return SearchGrid(
             points,
             {name: self._lams(name) for name in names},
-            [*rounds, SearchRound(fitted, len(self.parts), len(ROWS))],
-            {name: size for name in names if (size := self._size(name))},
+            self._rounds(len(points)),
+            {name: size for name, size in sizes.items() if size is not None},
             halved=None if "gamma" in self.given else "gamma",
             above=ABOVE,
             lenient=True,
         )
+
+    def _points(self, names: list[str]) -> list[Point]:
+        """The candidates: each method with each of its kernels and their first bandwidths."""
+        gammas = functools.cache(self._gammas)
+        points = []
+        for name in names:
+            has_bandwidth = "gamma" in methods.get(name).declared()
+            for kernel in self._kernels(name):
+                bandwidths = gammas(kernel) if has_bandwidth else [{}]
+                points += [Point(name, {"kernel": kernel} | gamma) for gamma in bandwidths]
+        return points
+
+    def _rounds(self, n_points: int) -> list[SearchRound]:
+        """The rounds on few rows, for several candidates, and the last one."""
+        fitted = len(self.parts[0][0])
+        last = SearchRound(fitted, len(self.parts), len(ROWS))
+        if n_points == 1:
+            return [last]
+        early = [
+            SearchRound(rows, 1, number, kept)
+            for number, (rows, kept) in enumerate(zip(ROWS, KEPT))
+            if 1.5 * rows < fitted
+        ]
+        return [*early, last]
 
     def _kernels(self, name: str) -> list[str]:
         """The candidate kernels of a method."""
@@ -260,16 +272,19 @@ class Tuning:
         if isinstance(given, (int, float)):
             return [{"gamma": float(given)}]
         base = gamma_of(kernel, self.rows, given or "median", self.seed)
-        return [{"gamma": base * factor} for factor in (TUNE_FACTORS if given is None else (1.0,))]
+        factors = TUNE_FACTORS if given is None else (1.0,)
+        return [{"gamma": base * factor} for factor in factors]
 
     def _size(self, name: str) -> Size | None:
         """Sizes of the rounds; a given size is that of the last round and not exceeded before."""
         option, sizes = searchable()[name]
         if option is None:
             return None
-        if (given := self.given.get(option)) is None:
+        given = self.given.get(option)
+        if given is None:
             return Size(option, sizes, LARGEST * len(self.y))
-        return Size(option, (*(min(size, given) for size in sizes[:-1]), given), 0)
+        before = [min(size, given) for size in sizes[:-1]]
+        return Size(option, (*before, given), 0)
 
     def _lams(self, method: str) -> tuple[float | None, ...]:
         """The candidates; None if the method chooses its own."""
@@ -287,9 +302,15 @@ class Tuning:
     ) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
         folds = []
-        stop = Stop()
+        end = Stop()
         seed = self.seed
-        options = self.options(point) | ({} if lams[0] is None else {"lam": 1.0})
+
+        def stop(path: list[float]) -> bool:
+            return end([self.measure.loss(score) for score in path])
+
+        options = self.options(point)
+        if lams[0] is not None:
+            options["lam"] = 1.0
         model = methods.create(point.method, seed=seed, **options)
         if self.task != "regression":
             # all rows of a label may be held out
@@ -302,7 +323,7 @@ class Tuning:
             own = [None if lam is None else lam * share for lam in lams]
             along = model.along(X, self.y[kept], own, X_out, self._apart(kept))
             scores = (self._scored(fitted, decision, self.y[out]) for fitted, decision in along)
-            folds.append(until(scores, lambda path: stop(list(map(self.measure.loss, path)))))
+            folds.append(until(scores, stop))
         return [float(np.mean(column)) for column in zip(*folds)]
 
     def _apart(self, kept: np.ndarray) -> SplitConstraint | None:

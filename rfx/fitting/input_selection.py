@@ -505,7 +505,8 @@ def _searched(method: Method, X: Any, problem: Problem, candidates: Candidates) 
     """The best of the candidates for a method, within its budget."""
     leaf_rows = None
     if "leaf_rows" in method.options:
-        # a table that is a single leaf is compared in smaller ones, too
+        # a table that is a single leaf is compared in smaller ones, too: without, the errors of ten
+        # tables of 4,000 rows were 4 % larger, at .89 of the time
         leaf_rows = min(method.tree(problem.n_rows)[0], LEAF_ROWS[0])
     search = InputSearch(X, problem, candidates, input_dtype(method), method.seed, leaf_rows)
     budget = SearchBudget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline)

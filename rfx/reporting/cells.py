@@ -49,7 +49,7 @@ def labelled(rows: Iterable[Row], *labels: str) -> list[Row]:
 
 def width(row: Row) -> float | None:
     """The bandwidth gamma in use, also if it was chosen; None for a kernel without one."""
-    return (row.params.get("kernel_params") or {}).get("gamma")
+    return row.params.gamma
 
 
 # ----------------------------------------------------------------------
@@ -283,36 +283,6 @@ def inputs_of(row: Row) -> dict:
     return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A choice of options by validation, from the params of a row.
-
-    Attributes
-    ----------
-    by : str
-        The models of the trials: a method, or the regression that chose.
-    options : list of str
-    tried : list of [value of each option, ..., error]
-    lowest : float or None
-        The least error, if the trials were not kept.
-    error : str
-        The name of the error.
-    """
-
-    by: str
-    options: list[str]
-    tried: list[list]
-    lowest: float | None
-    error: str
-
-
-def choices_of(row: Row) -> list[Choice]:
-    """The choices of options of a row's run, in their order."""
-    names = [one.name for one in fields(Choice)]
-    steps = row.params.get("validation") or ()
-    return [Choice(*map(step.get, names)) for step in steps]
-
-
 def requested_of(row: Row) -> Mapping:
     """The requested values of a row's run if they differ from the row's; None for values that were
     not requested.
@@ -325,7 +295,7 @@ def requested_of(row: Row) -> Mapping:
         return recorded
     _, defaults = options_of(row.method)
     words: dict = {}
-    for choice in choices_of(row):
+    for choice in row.params.choices:
         for place, name in enumerate(choice.options):
             tried = {str(values[place]) for values in choice.tried}
             value = row.params.get(name)
@@ -437,6 +407,10 @@ def number(value: float | None, write: Callable[[float], str], **more) -> Cell:
     return Cell(None if value is None else Mean(value, None, 1, value, value), write, **more)
 
 
+# the text of a heading or a label, or the number of a column -> its method
+Methods: TypeAlias = Mapping[str | int, str]
+
+
 @dataclass
 class Section:
     """A grid of cells under one title. `columns` are the headings of all columns; the first
@@ -451,7 +425,11 @@ class Section:
     lines: Sequence[Sequence[Cell]]
     n_labels: int = 1
     dataset: str = ""
-    methods: Mapping[Any, str] = field(default_factory=dict)
+    methods: Methods = field(default_factory=dict)
+
+
+# what a line of a table has in a column
+Content: TypeAlias = Cell | Mean | str | float | None
 
 
 class Format(NamedTuple):
@@ -477,54 +455,66 @@ def formats_of(kind: type) -> dict[str, Format]:
     return {one.name: one.metadata[_FORMAT] for one in fields(kind) if _FORMAT in one.metadata}
 
 
-def formatted(values: Iterable[Any], form: Format) -> list[Cell]:
+def formatted(values: Iterable[Content], form: Format) -> list[Cell]:
     """Values of a column of a frame as cells: a mean and a number by their format, text and cells
     as they are, and an empty cell for a missing value.
     """
     return [_as_cell(value, form) for value in values]
 
 
-def _as_cell(value: Any, form: Format) -> Cell:
+def _as_cell(value: Content, form: Format) -> Cell:
     if isinstance(value, Cell):
         return value
     if isinstance(value, str):
         return words(value)
     if isinstance(value, Mean):
         return Cell(value, form.write, form.around)
-    return Cell() if lazy.pandas.isna(value) else number(value, form.write)
+    if value is None or math.isnan(value):
+        return Cell()
+    return number(value, form.write)
 
 
 def section(
     title: str,
-    lines: "Iterable[Line] | DataFrame",
-    formats: Mapping[str, Format],
+    lines: "Iterable[object] | DataFrame",
+    columns: type | Mapping[str, Format],
     n_labels: int = 1,
-    **more: Any,
+    dataset: str = "",
+    methods: Methods | None = None,
 ) -> Section:
-    """A section with a line for each of a frame, and its columns that have a format, in the order
-    of the formats. more: further attributes of the section.
+    """A section with a line for each of a frame, of dataclasses or of dicts.
+
+    columns: their formats in order, or the dataclass whose fields that are `shown` are the
+    columns.
     """
-    frame = lazy.pandas.DataFrame(lines, columns=list(formats), dtype=object)
-    columns = [formatted(frame[name], form) for name, form in formats.items()]
+    formats = formats_of(columns) if isinstance(columns, type) else columns
+    frame = lines_of(lines, list(formats))
+    cells = [formatted(frame[name], form) for name, form in formats.items()]
     headings = [form.heading for form in formats.values()]
-    return Section(title, headings, list(zip(*columns)), n_labels, **more)
+    return Section(title, headings, list(zip(*cells)), n_labels, dataset, methods or {})
 
 
-def listed(
-    title: str, lines: Iterable[object], kind: type, n_labels: int = 1, **more: Any
-) -> Section:
-    """A section with a line for each dataclass of this kind, and a column for each of its fields
-    that are `shown`.
-    """
-    return section(title, map(vars, lines), formats_of(kind), n_labels, **more)
+def lines_of(
+    lines: "Iterable[object] | DataFrame", columns: Sequence[str] | None = None
+) -> "DataFrame":
+    """A frame of lines, which are dataclasses or dicts, with these columns, or all."""
+    if not isinstance(lines, lazy.pandas.DataFrame):
+        lines = map(_entries, lines)
+    return lazy.pandas.DataFrame(lines, columns=columns, dtype=object)
 
 
-def crossed(cells: "Iterable[Line] | DataFrame", lines: Sequence[str], columns: str) -> "DataFrame":
+def _entries(line: Any) -> Line:
+    """The values of a line by the names of its columns."""
+    return line if isinstance(line, dict) else vars(line)
+
+
+def crossed(
+    cells: "Iterable[object] | DataFrame", lines: Sequence[str], columns: str
+) -> "DataFrame":
     """The values named `cell` as a frame with a line for each combination of `lines`, and a column
     for each value of `columns`, both in the order in which they come.
     """
-    frame = lazy.pandas.DataFrame(cells)
-    return frame.pivot_table("cell", lines, columns, "first", sort=False).reset_index()
+    return lines_of(cells).pivot_table("cell", lines, columns, "first", sort=False).reset_index()
 
 
 def with_paper(cells: Iterable[Cell]) -> list[Cell]:
@@ -539,18 +529,18 @@ def means_of(
     return {name: mean_if_any(map(of, rows)) for name, of in quantities.items()}
 
 
-def tidy(lines: Iterable[Line], *but: str, **same: Any) -> list[Line]:
-    """Lines of CSV and JSON: entries that are the same in all lines, and those of each line but
-    some; of a mean and a cell the value.
+def tidy(lines: Iterable[object], *but: str, **same: object) -> list[Line]:
+    """Lines of CSV and JSON, of dataclasses or dicts: entries that are the same in all lines, and
+    those of each line but some; of a mean and a cell the value.
     """
     tidied = []
     for line in lines:
-        own = {name: _plain(value) for name, value in line.items() if name not in but}
+        own = {name: _plain(value) for name, value in _entries(line).items() if name not in but}
         tidied.append(same | own)
     return tidied
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.value if isinstance(value, (Mean, Cell)) else value
 
 

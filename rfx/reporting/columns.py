@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rfx import lazy
 from rfx.errors import UsageError, or_near
@@ -64,12 +63,14 @@ def score_format(metric: str | None) -> Callable[[float], str]:
     return decimals(4) if unit_of(metric) == SHARE else significant
 
 
-def outcome(row: Row, name: str) -> Any:
+def outcome(row: Row, name: str) -> float | None:
     """One of OUTCOMES of a row. The seconds of training include those of choosing options."""
     if name != "seconds_train":
         return row[name]
-    seconds, choosing = seconds_train(row), row.params.get("seconds_validation")
-    return None if seconds is None else seconds + (choosing or 0.0)
+    seconds = seconds_train(row)
+    if seconds is None:
+        return None
+    return seconds + (row.params.seconds_validation or 0.0)
 
 
 def method(row: Row) -> str:
@@ -90,7 +91,7 @@ class Columns:
     varying: list[str]
     values: list[dict]
     requested: list[dict]
-    same: dict[str, Any]
+    same: dict[str, object]
 
     def constant(self) -> str:
         """The inputs that all rows share, in one line; a table omits them."""
@@ -120,11 +121,13 @@ def of(rows: Sequence[Row], requested: bool = False) -> Columns:
     present = {name for run in values for name in run}
     names = [name for name in _HEADINGS if name in present]
     names += sorted(present - set(names))
+    if not values:
+        return Columns(names, [], values, asked_values, {})
     # the defaults of a run that failed are unknown
     complete = [run for row, run in zip(rows, values) if row.status == "ok"] or values
-    several = _varying(complete) | _set_apart(asked_values) if complete else set()
-    varying = [name for name in names if name not in ALWAYS and name in several]
-    same = values[0] if values else {}
+    several = (_varying(complete) | _set_apart(asked_values)) - set(ALWAYS)
+    varying = [name for name in names if name in several]
+    same = values[0]
     for run in values:
         same = {name: value for name, value in same.items() if run.get(name) == value}
     return Columns(names, varying, values, asked_values, same)
@@ -163,21 +166,22 @@ def _requested(row: Row) -> dict:
 
 def values_of(row: Row) -> dict:
     """The inputs of a row's run, as used."""
-    values, params = _requested(row), row.params
-    values |= {name: row[name] for name in ("lam", "n_features") if row.get(name) is not None}
-    explicit = params.get("explicit") or {}
+    values, explicit = _requested(row), row.params.explicit or {}
+    values |= {name: row[name] for name in ("lam", "n_features") if row[name] is not None}
     for name in requested_of(row).keys() - {"lam", "n_features"}:
-        used = row[name] if name in ("kernel", "solver", "method") else params.get(name)
-        used = explicit.get(name) if used is None else used
+        is_column = name in ("kernel", "solver", "method")
+        used = row[name] if is_column else row.params.get(name)
+        if used is None:
+            used = explicit.get(name)
         if used is not None:
             values[name] = used
-    width = (params.get("kernel_params") or {}).get("gamma")
+    width = row.params.gamma
     if isinstance(values.get("gamma"), (int, float)) and width is not None:
         values["gamma"] = width
     return values
 
 
-def written(name: str, value: Any) -> str:
+def written(name: str, value: object) -> str:
     """An input value as text for a cell."""
     if value is None:
         return "-"
@@ -185,4 +189,6 @@ def written(name: str, value: Any) -> str:
         return str(value).lower()
     if name == "seed" or not isinstance(value, (int, float)):
         return str(value)
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}"

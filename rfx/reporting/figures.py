@@ -24,7 +24,6 @@ from rfx.reporting import columns, style
 from rfx.reporting.cells import (
     Mean,
     Row,
-    choices_of,
     good,
     grouped,
     grouped_by,
@@ -871,7 +870,7 @@ def _validated(rows: Sequence[Row]) -> _Grids:
     data set and method.
     """
     grids: _Grids = {}
-    choices = ((row, choice) for row in rows for choice in choices_of(row))
+    choices = ((row, choice) for row in rows for choice in row.params.choices)
     for row, choice in choices:
         has_numbers = all(_is_number(value) for tried in choice.tried for value in tried)
         if len(choice.options) != 2 or not has_numbers:

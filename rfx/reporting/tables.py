@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numpy as np
 from scipy.special import stdtr
 
 from rfx import lazy
@@ -35,6 +36,7 @@ from rfx.reporting.cells import (
     Section,
     Table,
     decimals,
+    formats_of,
     good,
     grouped,
     grouped_by,
@@ -44,7 +46,9 @@ from rfx.reporting.cells import (
     number,
     section,
     short,
+    shown,
     span,
+    tidy,
     token,
     words,
 )
@@ -58,14 +62,14 @@ if TYPE_CHECKING:
 
 def failures(rows: Iterable[Row]) -> list[str]:
     """The runs that failed and the reasons, one line per reason."""
-    runs = grouped(
-        ((row.dataset, row.status, row.message), row.method) for row in rows if row.status != "ok"
-    )
-    return [
-        f"No result: {dataset}, {', '.join(dict.fromkeys(methods))} ({status}, runs:"
-        f" {len(methods)}): {message}"
-        for (dataset, status, message), methods in runs.items()
-    ]
+    failed = [row for row in rows if row.status != "ok"]
+    notes = []
+    by_reason = grouped_by(failed, "dataset", "status", "message")
+    for (dataset, status, message), runs in by_reason.items():
+        methods = ", ".join(dict.fromkeys(row.method for row in runs))
+        ended = f"{status}, runs: {len(runs)}"
+        notes.append(f"No result: {dataset}, {methods} ({ended}): {message}")
+    return notes
 
 
 def machines(rows: Iterable[Row]) -> list[str]:
@@ -122,23 +126,39 @@ class Parts(NamedTuple):
 
 def parts(cell: Cell, best: str = BEST) -> Parts:
     """The text of a cell, in parts. best: the mark of the best of its kind."""
-    ours = cell.text
-    if ours is None:
-        mean = cell.ours
-        ours = DASH if mean is None else _number(cell, mean) + cell.note + best * cell.best
-    paper = DASH if cell.pair else ""
-    if cell.pair and cell.paper is not None:
-        paper = cell.paper.text if isinstance(cell.paper, Printed) else cell.write(cell.paper)
-    empty = cell.text is None and cell.ours is None
-    star = cell.marked and cell.converged is False and not empty
-    return Parts(ours, star, paper, (cell.verdict or "") if cell.marked else "")
+    paper = _paper(cell) if cell.pair else ""
+    verdict = (cell.verdict or "") if cell.marked else ""
+    if cell.text is None and cell.ours is None:
+        return Parts(DASH, False, paper, verdict)
+    star = cell.marked and cell.converged is False
+    return Parts(_ours(cell, best), star, paper, verdict)
+
+
+def _ours(cell: Cell, best: str) -> str:
+    """Our number, or the text in its place."""
+    if cell.ours is None or cell.text is not None:
+        return cell.text or ""
+    number = f"{_number(cell, cell.ours)}{cell.note}"
+    return f"{number}{best}" if cell.best else number
+
+
+def _paper(cell: Cell) -> str:
+    """The paper's number with the paper's digits."""
+    if cell.paper is None:
+        return DASH
+    return cell.paper.text if isinstance(cell.paper, Printed) else cell.write(cell.paper)
 
 
 def text(cell: Cell, best: str = BEST) -> str:
     """A cell as printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
-    ours, star, paper, verdict = parts(cell, best)
-    beside = f" / {paper}" if paper else ""
-    return ours + "*" * star + beside + (f" {MARKS[verdict]}" if verdict else "")
+    written, star, paper, verdict = parts(cell, best)
+    if star:
+        written += "*"
+    if paper:
+        written += f" / {paper}"
+    if verdict:
+        written += f" {MARKS[verdict]}"
+    return written
 
 
 def texts(section: Section, best: str = BEST) -> list[list[str]]:
@@ -149,17 +169,19 @@ def texts(section: Section, best: str = BEST) -> list[list[str]]:
 
 def _number(cell: Cell, ours: Mean) -> str:
     """The number with its standard deviation or range."""
-    value, sd, _, low, high = ours
-    written, ends = cell.write(value), f"{cell.write(low)} to {cell.write(high)}"
+    written, sd = cell.write(ours.value), ours.sd
+    ends = f"{cell.write(ours.low)} to {cell.write(ours.high)}"
     if cell.around == "extremes":
-        return written if low == high else ends
+        return written if ours.low == ours.high else ends
     if cell.around == "range":
         return f"{written} ({ends})"
     if not cell.around or sd is None:
         return written
     places = len(written.partition(".")[2])
-    hidden = "e" in written or (cell.around == "deviation" and sd and not round(sd, places))
-    return f"{written} ± {sd:.1g}" if hidden else f"{written} ± {sd:.{places}f}"
+    is_hidden = cell.around == "deviation" and sd and not round(sd, places)
+    if is_hidden or "e" in written:
+        return f"{written} ± {sd:.1g}"
+    return f"{written} ± {sd:.{places}f}"
 
 
 class _Grid(NamedTuple):
@@ -174,41 +196,52 @@ def render(table: Table, form: str, width: int | None = None) -> str:
     """`table` in one of FORMATS, ending with a newline. width: the maximum columns of text, as far
     as cells allow.
     """
-    if form in ("csv", "json"):
-        return (_csv if form == "csv" else _json)(table)
+    if form == "csv":
+        return _csv(table)
+    if form == "json":
+        return _json(table)
     best = DAGGER if form == "latex" else BEST
-    grids = [
-        _Grid(
-            section.title,
-            [list(section.columns), *texts(section, best)],
-            section.n_labels,
-        )
-        for section in table.sections
-    ]
+    grids = []
+    for one in table.sections:
+        lines = [list(one.columns), *texts(one, best)]
+        grids.append(_Grid(one.title, lines, one.n_labels))
     notes = [re.sub(f"^{BEST}: ", f"{best}: ", note) for note in table.notes]
     if form == "text":
         return _text(table.title, grids, notes, width or 10**6)
-    return (_latex if form == "latex" else _markdown)(table.title, grids, notes)
+    if form == "latex":
+        return _latex(table.title, grids, notes)
+    return _markdown(table.title, grids, notes)
 
 
 def _text(title: str, grids: Sequence[_Grid], notes: Sequence[str], width: int) -> str:
     out = textwrap.wrap(title, width)
     # shared by sections with as many columns
     widths: dict[int, list[int]] = {}
-    for line in (line for block in grids for line in block.lines):
-        before = widths.get(len(line), [0] * len(line))
-        widths[len(line)] = list(map(max, before, map(len, line)))
     for block in grids:
-        sizes = widths[len(block.lines[0])]
-        for part, shown in enumerate(_split(sizes, block.n_labels, width)):
-            out += ["", *(textwrap.wrap(block.title, width) if part == 0 else [])]
-            for line in block.lines:
-                cells = [line[column].ljust(sizes[column]) for column in shown]
-                out.append("  ".join(cells).rstrip())
-    wrapped = [
-        line for note in notes for line in textwrap.wrap(note, width, subsequent_indent="  ")
-    ]
-    return "\n".join([*out, "", *([*wrapped, ""] if wrapped else [])])
+        for line in block.lines:
+            before = widths.get(len(line), [0] * len(line))
+            widths[len(line)] = list(map(max, before, map(len, line)))
+    for block in grids:
+        out += _text_of_grid(block, widths[len(block.lines[0])], width)
+    out.append("")
+    for note in notes:
+        out += textwrap.wrap(note, width, subsequent_indent="  ")
+    if notes:
+        out.append("")
+    return "\n".join(out)
+
+
+def _text_of_grid(block: _Grid, sizes: Sequence[int], width: int) -> list[str]:
+    """The lines of a section, in parts if it is too wide; the first has the title."""
+    out = []
+    for part, places in enumerate(_split(sizes, block.n_labels, width)):
+        out.append("")
+        if part == 0:
+            out += textwrap.wrap(block.title, width)
+        for line in block.lines:
+            cells = [line[place].ljust(sizes[place]) for place in places]
+            out.append("  ".join(cells).rstrip())
+    return out
 
 
 def _split(widths: Sequence[int], n_labels: int, width: int) -> list[list[int]]:
@@ -237,15 +270,17 @@ def _markdown(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
     out = [f"**{_escape_markdown(title)}**"]
     for block in grids:
         heads, *lines = block.lines
-        numbers = [any(map(_NUMBER.match, column)) for column in zip(*lines)] or [False] * len(
-            heads
-        )
-        right = [number and place >= block.n_labels for place, number in enumerate(numbers)]
-        rule = ["---:" if one else "---" for one in right]
-        out += ["", _escape_markdown(block.title), ""] if block.title else [""]
+        rule = ["---"] * len(heads)
+        for place, texts_of in enumerate(zip(*lines)):
+            if place >= block.n_labels and any(map(_NUMBER.match, texts_of)):
+                rule[place] = "---:"
+        out.append("")
+        if block.title:
+            out += [_escape_markdown(block.title), ""]
         out += map(_markdown_line, [heads, rule, *lines])
     if notes:
-        out += ["", *(f"- {_escape_markdown(note)}" for note in notes)]
+        out.append("")
+        out += [f"- {_escape_markdown(note)}" for note in notes]
     return "\n".join(out) + "\n"
 
 
@@ -264,34 +299,36 @@ def _latex(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
     tabulars: list[str] = []
     for (n_columns, n_labels), alike in groupby(grids, _columns_and_labels):
         sections = list(alike)
-        texts_of = zip(*(line for block in sections for line in block.lines))
-        widths = [max(map(len, column)) for column in texts_of] or [0] * n_columns
-        for shown in _split(widths, n_labels, _LATEX_SHRUNK):
-            out = _tabular(sections, shown)
-            if sum(widths[at] + 2 for at in shown) > _LATEX_LINE:
+        lines = [line for block in sections for line in block.lines]
+        widths = [max(map(len, texts_of)) for texts_of in zip(*lines)] or [0] * n_columns
+        for places in _split(widths, n_labels, _LATEX_SHRUNK):
+            out = _tabular(sections, places)
+            if sum(widths[place] + 2 for place in places) > _LATEX_LINE:
                 out = [r"\resizebox{\linewidth}{!}{%", *out, "}"]
             tabulars.append("\n".join(out))
-    caption = rf"\caption{{{_escape_latex(title)}}}"
-    start = ["% \\usepackage{booktabs,graphicx}", r"\begin{table}", caption]
-    end = [*(rf"\par {_escape_latex(note)}" for note in notes), r"\end{table}"]
-    return "\n".join([*start, "\n\\par\\medskip\n".join(tabulars), *end]) + "\n"
+    out = ["% \\usepackage{booktabs,graphicx}", r"\begin{table}"]
+    out.append(rf"\caption{{{_escape_latex(title)}}}")
+    out.append("\n\\par\\medskip\n".join(tabulars))
+    out += [rf"\par {_escape_latex(note)}" for note in notes]
+    out.append(r"\end{table}")
+    return "\n".join(out) + "\n"
 
 
-def _tabular(sections: Sequence[_Grid], shown: Sequence[int]) -> list[str]:
+def _tabular(sections: Sequence[_Grid], places: Sequence[int]) -> list[str]:
     """The lines of a LaTeX tabular of sections that have as many columns, of which some are
     shown.
     """
     n_labels = sections[0].n_labels
-    letters = "l" * n_labels + "r" * (len(shown) - n_labels)
+    letters = "l" * n_labels + "r" * (len(places) - n_labels)
     out = [rf"\begin{{tabular}}{{{letters}}}"]
     for place, block in enumerate(sections):
         out.append(r"\midrule" if place else r"\toprule")
         if block.title:
             title = _escape_latex(block.title)
-            out += [rf"\multicolumn{{{len(shown)}}}{{l}}{{{title}}} \\", r"\midrule"]
+            out += [rf"\multicolumn{{{len(places)}}}{{l}}{{{title}}} \\", r"\midrule"]
         rows = []
         for line in block.lines:
-            cells = [_escape_latex(line[at]) for at in shown]
+            cells = [_escape_latex(line[at]) for at in places]
             rows.append(" & ".join(cells) + r" \\")
         heads, *rest = rows
         out += [heads, r"\midrule", *rest]
@@ -314,15 +351,17 @@ def _csv(table: Table) -> str:
 
 def _json(table: Table) -> str:
     cells = [dict(zip(cell, map(_finite, cell.values()))) for cell in table.cells]
-    head = {"table": table.name, "title": table.title}
-    content = head | {"cells": cells, "notes": table.notes}
+    content = {"table": table.name, "title": table.title, "cells": cells, "notes": table.notes}
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     """A plain number, or None for one that JSON cannot represent; any other value as it is."""
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 # ----------------------------------------------------------------------
@@ -374,10 +413,9 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
     inputs = columns.of(rows)
     if not group_by and not mean_over:
         return _listed(rows, inputs)
-    names = [inputs.resolve(name) for name in (group_by or mean_over).split(",")]
-    if group_by:
-        by, title = names, f"by {', '.join(map(columns.heading, names))}"
-    else:
+    by = names = [inputs.resolve(name) for name in (group_by or mean_over).split(",")]
+    title = f"by {', '.join(map(columns.heading, names))}"
+    if not group_by:
         # chosen values may differ between seeds; requested values do not
         varying = (*columns.ALWAYS, *columns.of(rows, requested=True).varying)
         by = [name for name in varying if name not in names]
@@ -390,11 +428,15 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
 
 
 def _rows_of_setting(rows: Sequence[Row], setting: str) -> list[Row]:
-    labels = sorted({row.params.get("label") or "" for row in rows} - {""})
+    labels = {row.params.get("label") or "" for row in rows} - {""}
     if setting not in labels:
-        there = ", ".join(labels) or "none"
+        there = ", ".join(sorted(labels)) or "none"
         raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
     return labelled(rows, setting)
+
+
+# the problem of a run, and its seed
+_Run: TypeAlias = tuple[object, ...]
 
 
 @dataclass
@@ -406,16 +448,16 @@ class _Group:
     test against the best.
     """
 
-    inputs: dict[str, Any]
+    inputs: dict[str, object]
     metric: str | None
     rows: list[Row] = field(default_factory=list)
-    used: list[Mapping[str, Any]] = field(default_factory=list)
+    used: list[Mapping[str, object]] = field(default_factory=list)
     best: bool = False
     p: float | None = None
     pairs: int = 0
 
     @property
-    def family(self) -> tuple[Any, ...]:
+    def family(self) -> tuple[object, ...]:
         """The identifier of the groups that are compared for the best."""
         return self.inputs.get("dataset"), self.inputs.get("seed"), self.metric
 
@@ -427,15 +469,19 @@ class _Group:
         return means
 
     @property
+    def mean_score(self) -> Mean | None:
+        return mean_if_any(row.score for row in self.rows)
+
+    @property
     def gain(self) -> float | None:
         """The mean score with a sign such that more is better."""
-        mean = self.means["score"]
+        mean = self.mean_score
         if mean is None:
             return None
         return -mean.value if less_is_better(self.metric) else mean.value
 
     @cached
-    def scores(self) -> dict[tuple[Any, ...], float]:
+    def scores(self) -> dict[_Run, float]:
         """The mean score of each problem and seed; the seed is None for a deterministic run, and if
         seeds are not told apart.
         """
@@ -449,7 +495,7 @@ class _Group:
     def _seed(self, row: Row) -> int | None:
         return None if row.params.get("seedless") or "seed" in self.inputs else row.seed
 
-    def score(self, name: tuple[Any, ...]) -> float | None:
+    def score(self, name: _Run) -> float | None:
         """The score of a problem and seed; a deterministic run has one score for all seeds."""
         return self.scores.get(name, self.scores.get((*name[:-1], None)))
 
@@ -457,44 +503,47 @@ class _Group:
         """The paired t-test against the best; p is None if the test is undefined."""
         both = [(self.score(name), best.score(name)) for name in {**self.scores, **best.scores}]
         less = mean_if_any(a - b for a, b in both if a is not None and b is not None)
-        self.pairs = less.n if less else 0
-        if less and less.sd and less.n >= FEWEST_PAIRS:
-            self.p = float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5)))
+        if less is None:
+            return
+        self.pairs = less.n
+        if less.sd and less.n >= FEWEST_PAIRS:
+            error = less.sd / less.n**0.5
+            self.p = float(2 * stdtr(less.n - 1, -abs(less.value) / error))
 
     @property
     def has_few_pairs(self) -> bool:
         """Whether there are pairs, but too few for a test."""
         return self.p is None and 0 < self.pairs < FEWEST_PAIRS
 
-    def chosen(self, name: str) -> set[Any]:
+    def chosen(self, name: str) -> set[object]:
         """The values of an input that the runs used, other than the requested one."""
-        used = {run[name] for run in self.used if run.get(name) is not None}
-        return used - {self.inputs.get(name)}
+        used = {run.get(name) for run in self.used}
+        return used - {None, self.inputs.get(name)}
 
     def words(self, name: str) -> str:
         """A column of the group: the requested value, and the chosen values."""
-        requested, chosen = self.inputs.get(name), self.chosen(name)
+        chosen = _chosen_words(name, self.chosen(name))
         if name not in self.inputs:
-            return _chosen_words(name, chosen) or DASH
-        requested_words = columns.written(name, requested)
-        if not isinstance(requested, str) or not chosen:
-            return requested_words
-        return f"{requested_words} ({_chosen_words(name, chosen)})"
+            return chosen or DASH
+        requested = self.inputs[name]
+        words = columns.written(name, requested)
+        return f"{words} ({chosen})" if isinstance(requested, str) and chosen else words
 
     def line(self, names: Sequence[str]) -> Line:
         """The values of a line of a table, of these inputs and of every outcome."""
-        score = Cell(
-            self.means["score"],
-            columns.score_format(self.metric),
-            "deviation",
-            best=self.best,
-            converged=all(row.converged is not False for row in self.rows),
+        line: Line = {f"input {name}": self.words(name) for name in names}
+        line |= self.means
+        write = columns.score_format(self.metric)
+        converged = all(row.converged is not False for row in self.rows)
+        line["score"] = Cell(
+            self.mean_score, write, "deviation", best=self.best, converged=converged
         )
-        n_pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
-        inputs = {f"input {name}": self.words(name) for name in names}
-        outcomes = self.means | {"score": score, "metric": self.metric or DASH}
-        test = {"n": len(self.rows), "p": n_pairs if self.has_few_pairs else self.p}
-        return inputs | outcomes | test
+        line["metric"] = self.metric or DASH
+        line["n"] = len(self.rows)
+        line["p"] = self.p
+        if self.has_few_pairs:
+            line["p"] = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
+        return line
 
     @property
     def values(self) -> Line:
@@ -510,7 +559,8 @@ class _Group:
         for name in dict.fromkeys((*self.inputs, "lam")):
             numbers = [value for value in self.chosen(name) if isinstance(value, (int, float))]
             if numbers and isinstance(self.inputs.get(name, ""), str):
-                ends |= {f"{name}_low": min(numbers), f"{name}_high": max(numbers)}
+                ends[f"{name}_low"] = min(numbers)
+                ends[f"{name}_high"] = max(numbers)
         return ends
 
     @property
@@ -522,11 +572,12 @@ class _Group:
         return line | {f"{name}_sd": mean and mean.sd for name, mean in self.means.items()}
 
 
-def _chosen_words(name: str, chosen: Collection[Any]) -> str:
+def _chosen_words(name: str, chosen: Collection[object]) -> str:
     """Chosen values of an input: numbers as a range, and of words the first ones."""
     write = partial(columns.written, name)
-    if chosen and all(isinstance(value, (int, float)) for value in chosen):
-        return span(chosen, write)
+    numbers = [value for value in chosen if isinstance(value, (int, float))]
+    if len(numbers) == len(chosen):
+        return span(numbers, write)
     texts = sorted(map(write, chosen))
     more = ["…"] if len(texts) > _MOST_WORDS else []
     return ", ".join(texts[:_MOST_WORDS] + more)
@@ -534,10 +585,10 @@ def _chosen_words(name: str, chosen: Collection[Any]) -> str:
 
 def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
     """Every row in a line."""
-    groups = [
-        _Group(values | {"method": columns.method(row)}, row.metric, [row], [values])
-        for row, values in zip(rows, inputs.values)
-    ]
+    groups = []
+    for row, values in zip(rows, inputs.values):
+        requested = values | {"method": columns.method(row)}
+        groups.append(_Group(requested, row.metric, [row], [values]))
     done = [group for group in groups if good(group.rows)]
     best = _mark_best(done, [(group.rows[0].dataset, group.metric) for group in done])
     notes = [_BEST] if best else []
@@ -556,41 +607,44 @@ def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
 
 def _tidy_row(row: Row, values: Line, inputs: columns.Columns) -> Line:
     """The line of a row in CSV and JSON."""
-    outcomes = {name: columns.outcome(row, name) for name in _CELLS}
-    more = ("seed", *(name for name in inputs.varying if name not in _CELLS))
-    fate = {"converged": row.converged, "label": row.params.get("label")}
-    others = {name: values.get(name) for name in more}
-    return {"status": row.status} | outcomes | fate | others
+    line: Line = {"status": row.status}
+    for name in _CELLS:
+        line[name] = columns.outcome(row, name) if name in columns.OUTCOMES else row[name]
+    line["converged"] = row.converged
+    line["label"] = row.params.get("label")
+    line["seed"] = values.get("seed")
+    others = [name for name in inputs.varying if name not in _CELLS]
+    return line | {name: values.get(name) for name in others}
 
 
 def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_Group]:
     """The rows of successful runs, grouped by their values of the columns `by`, and by metric."""
-    groups: dict[tuple[Any, ...], _Group] = {}
+    groups: dict[tuple[str, str | None], _Group] = {}
     for row, requested, used in zip(rows, inputs.requested, inputs.values):
         if row.status == "ok":
-            values, metric = {name: requested.get(name) for name in by}, row.metric
-            key = token(values), metric if by_metric else None
-            group = groups.setdefault(key, _Group(values, key[1]))
+            values = {name: requested.get(name) for name in by}
+            metric = row.metric if by_metric else None
+            group = groups.setdefault((token(values), metric), _Group(values, metric))
             group.rows.append(row)
             group.used.append(used)
     return list(groups.values())
 
 
-def _mark_best(groups: Sequence[_Group], families: Iterable[Any]) -> dict[Any, _Group]:
+def _mark_best(
+    groups: Sequence[_Group], families: Iterable[tuple[object, ...]]
+) -> dict[tuple[object, ...], _Group]:
     """Mark the best groups of each family whose gains differ, and return the first of each; without
     a metric there is no best.
     """
-    best: dict[Any, _Group] = {}
+    best = {}
     for family, members in grouped(zip(families, groups)).items():
-        gains = {
-            group.gain: group
-            for group in reversed(members)
-            if group.metric and group.gain is not None
-        }
-        if len(gains) > 1:
-            best[family] = gains[max(gains)]
-            for group in members:
-                group.best = bool(group.metric) and group.gain == max(gains)
+        known = [group for group in members if group.metric and group.gain is not None]
+        by_gain = grouped((group.gain or 0.0, group) for group in known)
+        if len(by_gain) > 1:
+            largest = by_gain[max(by_gain)]
+            best[family] = largest[0]
+            for group in largest:
+                group.best = True
     return best
 
 
@@ -600,7 +654,7 @@ def _whole(groups: Sequence[_Group]) -> list[_Group]:
     return [group for group in groups if _has_all(group, runs.get(group.family, []))]
 
 
-def _has_all(group: _Group, runs: Sequence[tuple[Any, ...]]) -> bool:
+def _has_all(group: _Group, runs: Sequence[_Run]) -> bool:
     """Whether a group has the scores of all runs; of seedless ones only if no run has a seed."""
     seeded = [name for name in runs if name[-1] is not None]
     return all(group.score(name) is not None for name in seeded or runs)
@@ -620,28 +674,22 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
     notes = [_P_NOTE] if best else []
     if any(group.has_few_pairs for group in groups):
         notes.append(f"Fewer than {FEWEST_PAIRS} pairs of runs have no p.")
-    if n_partial := len(groups) - len(whole):
+    n_partial = len(groups) - len(whole)
+    if n_partial:
         lack = "lacks" if n_partial == 1 else "lack"
-        notes.append(
-            f"{n_partial} of the groups {lack} runs that others of the same data set have, and"
-            " can't be the best."
-        )
+        runs = "runs that others of the same data set have, and can't be the best"
+        notes.append(f"{n_partial} of the groups {lack} {runs}.")
+    notes += _notes(rows, " in at least one of the runs")
     names = list(by)
     if with_lam and any(len(group.chosen("lam")) > 1 for group in groups):
         names.append("lam")
     outcomes = _outcome_formats(rows)
-    formats = {
-        "n": Format("n"),
-        "score": outcomes.pop("score"),
-        "p": Format("paired p", "{:.2g}".format),
-    }
-    return Table(
-        "summary",
-        f"{len(good(rows))} rows in {len(groups)} groups, {title}: mean ± standard deviation",
-        [_section(groups, names, formats | outcomes, min(len(names), 2))],
-        notes + _notes(rows, " in at least one of the runs"),
-        [group.tidy for group in groups],
-    )
+    formats = {"n": Format("n"), "score": outcomes.pop("score")}
+    formats["p"] = Format("paired p", "{:.2g}".format)
+    lines = _section(groups, names, formats | outcomes, min(len(names), 2))
+    n_rows = f"{len(good(rows))} rows in {len(groups)} groups"
+    title = f"{n_rows}, {title}: mean ± standard deviation"
+    return Table("summary", title, [lines], notes, [group.tidy for group in groups])
 
 
 def _correct(groups: Sequence[_Group]) -> None:
@@ -666,22 +714,22 @@ def _section(
 def _ranks(groups: Sequence[_Group]) -> "DataFrame":
     """The mean rank of each group (a number) over the data sets that have it, by each outcome."""
     outcomes = list(columns.OUTCOMES)
-    runs = lazy.pandas.DataFrame(
-        _ranked_run(row) | {"group": place}
-        for place, group in enumerate(groups)
-        for row in group.rows
-    ).astype(dict.fromkeys(outcomes, float))
+    lines = []
+    for place, group in enumerate(groups):
+        lines += [_ranked_run(row) | {"group": place} for row in group.rows]
+    runs = lazy.pandas.DataFrame(lines).astype(dict.fromkeys(outcomes, float))
     means = runs.groupby(["problem", "group"])[outcomes].mean()
     return means.groupby("problem").rank()
 
 
 def _ranked_run(row: Row) -> Line:
     """The problem and the outcomes of a run, less being better."""
-    outcomes = {name: columns.outcome(row, name) for name in columns.OUTCOMES}
+    line: Line = {name: columns.outcome(row, name) for name in columns.OUTCOMES}
     if row.score is not None and not less_is_better(row.metric):
-        outcomes["score"] = -row.score
+        line["score"] = -row.score
     # accuracy and RMSE are ranked in the same way
-    return outcomes | {"problem": str((*_problem(row), row.metric))}
+    line["problem"] = str((*_problem(row), row.metric))
+    return line
 
 
 def _mean_of_known(values: "Series") -> Mean | None:
@@ -695,33 +743,29 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
     groups = _groups(rows, inputs, by, by_metric=False)
     ranks = _ranks(groups)
     means = ranks.groupby("group").agg(_mean_of_known)
-    n_problems = ranks["score"].dropna().index.unique("problem").size
-    whole = [rank.value for rank in means["score"] if rank and rank.n == n_problems]
-    notes = [_RANK_NOTE]
+    n_problems = ranks.score.dropna().index.unique("problem").size
+    whole = [rank.value for rank in means.score if rank and rank.n == n_problems]
     lines, cells = [], []
     for place, group in enumerate(groups):
-        own: dict[str, Mean | None] = means.loc[place].to_dict()
-        rank = own["score"]
+        own = means.loc[place]
+        rank: Mean | None = own.score
         if rank and rank.n == n_problems and len(whole) > 1:
             group.best = rank.value == min(whole)
         counts = {"n": len(group.rows), "data_sets": rank.n if rank else 0}
         score = Cell(rank, decimals(2), "deviation", best=group.best)
-        lines.append(group.line(by) | own | counts | {"score": score})
-        cells.append(group.values | counts | {"best": group.best} | _tidy_ranks(own))
+        lines.append(group.line(by) | own.to_dict() | counts | {"score": score})
+        cells.append(group.values | counts | {"best": group.best} | _tidy_ranks(own.to_dict()))
+    notes = [_RANK_NOTE]
     if any(group.best for group in groups):
         notes.append(f"{BEST}: the best mean rank among the groups that have every data set")
+    notes += _notes(rows, " in at least one of the runs")
     formats = {f"input {name}": Format(columns.heading(name)) for name in by}
     formats |= {"n": Format("n"), "data_sets": Format("data sets")}
     for name, (heading, _) in columns.OUTCOMES.items():
         formats[name] = Format(f"rank by {heading}", decimals(2), "deviation")
-    return Table(
-        "summary",
-        f"{len(good(rows))} rows in {len(groups)} groups, {title}: mean rank over {n_problems} data"
-        " sets ± standard deviation",
-        [section("", lines, formats, min(len(by), 2))],
-        notes + _notes(rows, " in at least one of the runs"),
-        cells,
-    )
+    n_rows = f"{len(good(rows))} rows in {len(groups)} groups"
+    title = f"{n_rows}, {title}: mean rank over {n_problems} data sets ± standard deviation"
+    return Table("summary", title, [section("", lines, formats, min(len(by), 2))], notes, cells)
 
 
 def _tidy_ranks(ranks: Mapping[str, Mean | None]) -> dict[str, float | None]:
@@ -733,7 +777,7 @@ def _tidy_ranks(ranks: Mapping[str, Mean | None]) -> dict[str, float | None]:
     return line
 
 
-def _problem(row: Row) -> tuple[Any, ...]:
+def _problem(row: Row) -> tuple[object, ...]:
     """The values that identify the problem of a row."""
     named = (row.params.get(name) for name in ("test", "target", "content"))
     return row.dataset, row.split, *named
@@ -749,19 +793,16 @@ def _outcome_formats(rows: Sequence[Row]) -> dict[str, Format]:
     }
     score = formats.pop("score")
     metrics = {row.metric for row in rows if row.metric}
-    if len(metrics) == 1:
-        return {"score": score._replace(heading=metrics.pop())} | formats
-    return {"score": score, "metric": Format("metric")} | formats
+    if len(metrics) != 1:
+        return {"score": score, "metric": Format("metric")} | formats
+    return {"score": score._replace(heading=metrics.pop())} | formats
 
 
 def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
     """The runs that failed, and the meaning of the star."""
-    failed = Counter(
-        f"{row.dataset} {row.method} ({row.status}): {row.message}"
-        for row in rows
-        if row.status != "ok"
-    )
-    notes = [f"{text} ({n:,} runs)" if n > 1 else text for text, n in failed.items()]
+    failed = [row for row in rows if row.status != "ok"]
+    texts = Counter(f"{row.dataset} {row.method} ({row.status}): {row.message}" for row in failed)
+    notes = [f"{text} ({n:,} runs)" if n > 1 else text for text, n in texts.items()]
     if any(row.converged is False for row in rows):
         notes.append(f"*: the solver did not converge{where}")
     return notes
@@ -769,14 +810,47 @@ def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
 
 # --------------------------------------------------------------------------- two files side by side
 
-_COMPARED = {
-    "shown_a": Format("score A"),
-    "shown_b": Format("score B"),
-    "shown_change": Format("change"),
-    "seconds_a": Format("train A, s", short),
-    "seconds_b": Format("train B, s", short),
-    "ratio": Format("B / A", short),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The scores of a run in files A and B and their change, the training seconds in both and their
+    ratio; None for undefined values. Fields without `shown` are those of CSV and JSON.
+    """
+
+    shown_a: Cell = shown("score A")
+    shown_b: Cell = shown("score B")
+    shown_change: str = shown("change")
+    metric: str | None
+    score_a: float | None
+    score_b: float | None
+    change: float | None
+    seconds_a: float | None = shown("train A, s", short)
+    seconds_b: float | None = shown("train B, s", short)
+    ratio: float | None = shown("B / A", short)
+    status_a: str
+    status_b: str
+
+    @classmethod
+    def of(cls, a: Row, b: Row) -> "Change":
+        """From the rows of one run."""
+        before, after = columns.outcome(a, "seconds_train"), columns.outcome(b, "seconds_train")
+        change = None
+        if a.metric == b.metric and a.score is not None and b.score is not None:
+            change = b.score - a.score
+        return cls(
+            shown_a=_score(a, b),
+            shown_b=_score(b, b),
+            shown_change=_signed(change),
+            metric=b.metric,
+            score_a=a.score,
+            score_b=b.score,
+            change=change,
+            seconds_a=before,
+            seconds_b=after,
+            ratio=after / before if before and after is not None else None,
+            status_a=a.status,
+            status_b=b.status,
+        )
 
 
 def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Table:
@@ -784,23 +858,23 @@ def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Table:
     their inputs.
     """
     pairs = _pairs(rows_a, rows_b)
+    changes = [Change.of(a, b) for a, b in pairs]
     inputs = columns.of([b for _, b in pairs])
-    shown = [*columns.ALWAYS, *inputs.varying]
-    heads = {f"input {name}": Format(columns.heading(name)) for name in shown}
+    names = [*columns.ALWAYS, *inputs.varying]
     lines, cells = [], []
-    for (a, b), values in zip(pairs, inputs.values):
-        cell = {name: values.get(name) for name in shown} | _difference(a, b)
-        texts = {f"input {name}": columns.written(name, cell[name]) for name in shown}
-        scores = {"shown_a": _score(a, b), "shown_b": _score(b, b)}
-        cells.append(cell)
-        lines.append(cell | texts | scores | {"shown_change": _signed(cell["change"])})
-    only_a, only_b = (len(rows) - len(pairs) for rows in (rows_a, rows_b))
-    formats = heads | _COMPARED
+    for change, values in zip(changes, inputs.values):
+        entries = {name: values.get(name) for name in names} | vars(change)
+        texts = {f"input {name}": columns.written(name, entries[name]) for name in names}
+        lines.append(entries | texts)
+        cells += tidy([entries], "shown_a", "shown_b", "shown_change")
+    formats = {f"input {name}": Format(columns.heading(name)) for name in names}
+    formats |= formats_of(Change)
+    only_a, only_b = len(rows_a) - len(pairs), len(rows_b) - len(pairs)
     return Table(
         name="compare",
         title=f"{len(pairs)} runs in both, {only_a} in A only, {only_b} in B only",
         sections=[section("", lines, formats, len(columns.ALWAYS))],
-        notes=_compared_notes(cells),
+        notes=_compared_notes(changes),
         cells=cells,
     )
 
@@ -822,42 +896,19 @@ def _pairs(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> list[tuple[Row, Row]
     return list(pairs.values())
 
 
-def _compared_notes(cells: Sequence[Line]) -> list[str]:
+def _compared_notes(compared: Sequence[Change]) -> list[str]:
     """The changes of the scores, and of the training time, over all runs."""
-    changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
-    ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
+    changes = [abs(one.change) for one in compared if one.change is not None]
+    ratios = [one.ratio for one in compared if one.ratio]
     notes = []
     if changes:
-        notes.append(
-            f"Scores: {changes.count(0)} of {len(changes)} the same to the last digit, the largest"
-            f" change {max(changes):.2g}."
-        )
+        same = f"{changes.count(0)} of {len(changes)} the same to the last digit"
+        notes.append(f"Scores: {same}, the largest change {max(changes):.2g}.")
     if ratios:
         mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
-        notes.append(
-            f"Training time of B over A: {mean:.3g} in the geometric mean, {min(ratios):.3g} to"
-            f" {max(ratios):.3g}."
-        )
+        ends = f"{min(ratios):.3g} to {max(ratios):.3g}"
+        notes.append(f"Training time of B over A: {mean:.3g} in the geometric mean, {ends}.")
     return notes
-
-
-def _difference(a: Row, b: Row) -> Line:
-    """The scores of a and b and their change, the training seconds of both and their ratio; None
-    for undefined values.
-    """
-    before, after = columns.outcome(a, "seconds_train"), columns.outcome(b, "seconds_train")
-    unlike = a.metric != b.metric or None in (a.score, b.score)
-    return {
-        "metric": b.metric,
-        "score_a": a.score,
-        "score_b": b.score,
-        "change": None if unlike else b.score - a.score,
-        "seconds_a": before,
-        "seconds_b": after,
-        "ratio": after / before if before and after is not None else None,
-        "status_a": a.status,
-        "status_b": b.status,
-    }
 
 
 def _score(row: Row, other: Row) -> Cell:

@@ -446,7 +446,10 @@ def test_a_grid_marks_its_best_cell(metric, best):
 
 def test_the_grid_of_one_run_is_what_its_validation_tried():
     step = {
+        "by": "rf",
         "options": ["gamma", "lam"],
+        "fitted": 60,
+        "held_out": 20,
         "tried": [[1.0, 10.0, 0.2], [1.0, 1.0, 0.1]],
         "error": "share of wrong labels",
         "chosen": [1.0, 1.0],

@@ -281,11 +281,11 @@ def test_a_label_stands_in_every_line():
     ]
     section = cells.Section("cpu", ["kernel", "", "RF"], lines, 2, "cpu", {"RF": "rf"})
     grid = pages.grid(section)
-    labels = [line["cells"][0] for line in grid["lines"]]
-    assert [label["parts"].ours for label in labels] == ["gaussian", "gaussian"]
-    assert labels[1]["again"]
-    assert grid["heads"][2] == ("RF", "rf")
-    assert {line["dataset"] for line in grid["lines"]} == {"cpu"}
+    labels = [line.cells[0] for line in grid.lines]
+    assert [label.parts.ours for label in labels] == ["gaussian", "gaussian"]
+    assert labels[1].again
+    assert grid.heads[2] == ("RF", "rf")
+    assert {line.dataset for line in grid.lines} == {"cpu"}
 
 
 SCORES = {"rf": 0.80, "kernel": 0.90, "a-plug-in": 0.85}

@@ -451,6 +451,8 @@ def test_summary_marks_the_best_and_compares_the_others_with_it():
 STEP = {
     "by": "rf",
     "options": ["lam"],
+    "fitted": 60,
+    "held_out": 20,
     "error": "share of wrong labels",
     "tried": [[1.0, 0.1], [3.0, 0.2]],
     "chosen": [1.0],

@@ -16,6 +16,7 @@ from rfx.reporting.cells import (
     Format,
     Line,
     Mean,
+    Methods,
     Printed,
     Row,
     Section,
@@ -28,7 +29,6 @@ from rfx.reporting.cells import (
     grouped,
     grouped_by,
     inputs_of,
-    listed,
     mean_if_any,
     mean_of,
     number,
@@ -72,7 +72,7 @@ _NOTES = {
 }
 
 
-_TITLES = {title: method for method, title in dai.METHODS.items()}
+_TITLES: Methods = {title: method for method, title in dai.METHODS.items()}
 _FIGURE1_NOTE = (
     "Means over seeds ± their standard deviation; without ± a single run. Seconds are of the steps."
     " Making Nystrom features is apart, as the paper does not count it."
@@ -145,8 +145,7 @@ def figure1(name: str, rows: Sequence[Row]) -> Table:
             if method in methods or is_quoted:
                 own.append(_method_line(name, key, method, methods.get(method, [])))
         title = dai.criterion_words(key)
-        entries = map(vars, own)
-        sections.append(section(title, entries, columns_shown, dataset=name, methods=_TITLES))
+        sections.append(section(title, own, columns_shown, dataset=name, methods=_TITLES))
         lines += own
         notes += _not_one_objective(key, methods)
     notes.append(_FIGURE1_NOTE)
@@ -162,7 +161,7 @@ def figure1(name: str, rows: Sequence[Row]) -> Table:
         title=f"Dai et al. 2014, Figure 1: {name}",
         sections=sections,
         notes=notes,
-        cells=tidy(map(vars, lines), "title", "quoted", table=f"dai2014-fig1-{name}"),
+        cells=tidy(lines, "title", "quoted", table=f"dai2014-fig1-{name}"),
         compared=with_paper(line.error for line in lines),
     )
 
@@ -259,14 +258,14 @@ def synthetic(rows: Sequence[Row]) -> Table:
         ripples = dai.ripple(rows, kind)
         distances = [_ripple_line(ripples[nu]) for nu in sorted(ripples, reverse=True)]
         if distances:
-            sections.append(listed(f"distance to f*, steps {steps}", distances, RippleLine))
-        cells += tidy(map(vars, distances), "seeds", "theorem", table=name)
+            sections.append(section(f"distance to f*, steps {steps}", distances, RippleLine))
+        cells += tidy(distances, "seeds", "theorem", table=name)
     by = dai.by_criterion(found)
     for key in ("sc1", "theta", "own"):
         if key in by:
             passes = [_pass_line(key, method, runs) for method, runs in by[key].items()]
-            sections.append(listed(dai.criterion_words(key), passes, PassLine))
-            cells += tidy(map(vars, passes), "title", table=name)
+            sections.append(section(dai.criterion_words(key), passes, PassLine))
+            cells += tidy(passes, "title", table=name)
             notes += _not_one_objective(key, by[key])
     notes += failures(rows)
     notes += machines(found)
@@ -336,7 +335,7 @@ def complexity(rows: Sequence[Row]) -> Table:
         for cost in dai.COSTS:
             power = dai.exponent(costs, cost)
             lines.append(_power_line(str(method), cost, power, book))
-    powers = crossed(map(vars, lines), ["title"], "quantity")
+    powers = crossed(lines, ["title"], "quantity")
     formats = {"title": Format("method")}
     formats |= {cost: Format(dai.title_of_cost(cost)) for cost in dai.COSTS}
     return Table(
@@ -344,7 +343,7 @@ def complexity(rows: Sequence[Row]) -> Table:
         title="Dai et al. 2014: computation and storage",
         sections=[section("", powers, formats)],
         notes=[*_COMPLEXITY_NOTES, *machines(found)],
-        cells=tidy(map(vars, lines), "title", "cell", table="dai2014-complexity"),
+        cells=tidy(lines, "title", "cell", table="dai2014-complexity"),
         compared=with_paper(line.cell for line in lines),
     )
 

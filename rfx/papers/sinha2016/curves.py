@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from rfx.records.run import seconds_train
-from rfx.reporting.cells import Row, choices_of, good, grouped_by, mean_of
+from rfx.reporting.cells import Row, good, grouped_by, mean_of
 
 # D, or "support" for the whole support
 Size: TypeAlias = int | str
@@ -49,7 +49,7 @@ def test(row: Row) -> float:
 
 def train(row: Row) -> float | None:
     """The training error in percent, if it was measured."""
-    score = row.params.get("train_score")
+    score = row.params.train_score
     if score is None:
         return None
     return 100 * (1 - score)
@@ -66,10 +66,10 @@ def held_out(row: Row) -> float | None:
 
     It is the error of the last step, after which nothing changes.
     """
-    steps = [step for step in choices_of(row) if step.by == row.method]
+    steps = [step for step in row.params.get("validation") or () if step["by"] == row.method]
     if not steps:
         return None
-    tried = steps[-1].tried or [[steps[-1].lowest]]
+    tried = steps[-1]["tried"] or [[steps[-1]["lowest"]]]
     return 100 * min(errors[-1] for errors in tried)
 
 

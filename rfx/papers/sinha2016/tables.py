@@ -17,6 +17,7 @@ from rfx.reporting.cells import (
     Cell,
     Line,
     Mean,
+    Methods,
     Row,
     Section,
     Table,
@@ -27,11 +28,11 @@ from rfx.reporting.cells import (
     grouped,
     grouped_by,
     labelled,
-    listed,
     mean_if_any,
     means_of,
     number,
     printed,
+    section,
     short,
     shown,
     tidy,
@@ -41,8 +42,8 @@ from rfx.reporting.cells import (
 )
 from rfx.reporting.tables import failures, machines
 
-_OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
-_TITLES = {title: method for method, title in curves.METHODS.items()}
+_OF_GRID: Methods = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
+_TITLES: Methods = {title: method for method, title in curves.METHODS.items()}
 _SEEDS = "Errors in percent and seconds are means over the seeds, ± the standard deviation."
 _TIMES = "Seconds are of the whole training: pool, scores, maximisation, features and fit."
 _HOW = {
@@ -84,7 +85,7 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
         sections.append(_prices(dataset, both))
         of_best = f"{dataset}: best D {_HOW[setting != 'tuned']}, ours / paper"
         known = [line for line in best if line.n_seeds]
-        sections.append(listed(of_best, known, Best, dataset=dataset, methods=_TITLES))
+        sections.append(section(of_best, known, Best, dataset=dataset, methods=_TITLES))
         cells += [place | cell for cell in _cells(both, dataset, book)]
     notes = [f"Setting {setting}: {curves.SETTINGS[setting]}", *_TABLE1_NOTES]
     notes += failures(own)
@@ -127,7 +128,7 @@ def _grid(title: str, both: Mapping[str, curves.Points], **more: Any) -> Section
             size=_mean(curves.size, learned),
         )
         lines.append(line)
-    return listed(title, lines, GridLine, **more)
+    return section(title, lines, GridLine, **more)
 
 
 def _mean(quantity: Callable[[Row], float | None], rows: Iterable[Row]) -> Mean | None:
@@ -152,7 +153,7 @@ def _prices(dataset: str, both: Mapping[str, curves.Points]) -> Section:
     wanted = curves.targets(dataset, both.values())
     lines = [_price(both, error) for error in wanted]
     title = f"{dataset}: seconds to reach a test error"
-    return listed(title, lines, Price, dataset=dataset, methods=_OF_GRID)
+    return section(title, lines, Price, dataset=dataset, methods=_OF_GRID)
 
 
 def _price(both: Mapping[str, curves.Points], wanted: float) -> Price:
@@ -281,7 +282,7 @@ def figure1(rows: Sequence[Row]) -> Table:
             "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d),"
             " logistic regression, error in percent"
         ),
-        sections=[listed("", lines, DimensionLine)],
+        sections=[section("", lines, DimensionLine)],
         notes=[_FIGURE1_NOTE, _SEEDS, *failures(own), *machines(own)],
         cells=tidy(cells, table="sinha2016-fig1", **place),
     )
@@ -348,7 +349,7 @@ def joint(rows: Sequence[Row]) -> Table:
     for dataset, runs in grouped_by(good(own), "dataset").items():
         ways = grouped((_way(row), row) for row in runs)
         lines = [_joint_line(way, ways[way]) for way in sorted(ways, key=itemgetter(0, 1))]
-        sections.append(listed(dataset, lines, JointLine))
+        sections.append(section(dataset, lines, JointLine))
         cells += [line.tidy(dataset) for line in lines]
     return Table(
         name="sinha2016-joint",

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from rfx import lazy
 from rfx.data import registry
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting.cells import (
@@ -17,6 +16,7 @@ from rfx.reporting.cells import (
     Format,
     Line,
     Mean,
+    Methods,
     Printed,
     Row,
     Section,
@@ -28,7 +28,7 @@ from rfx.reporting.cells import (
     good,
     grouped_by,
     labelled,
-    listed,
+    lines_of,
     number,
     printed,
     section,
@@ -62,7 +62,7 @@ _COMPARED = {
     "seconds": Format("training, s", short),
     "memory": Format("memory, MiB", count),
 }
-_TITLES = {title: method for method, title in wu2016.METHODS.items()}
+_TITLES: Methods = {title: method for method, title in wu2016.METHODS.items()}
 _METHODS = {method: Format(title) for method, title in wu2016.METHODS.items()}
 _ACOUSTIC = (
     "acoustic: the paper's 78,823 training rows are the file's; the authors' programs report 38"
@@ -82,7 +82,7 @@ def table1(rows: Sequence[Row]) -> Table:
         is_printed = not stands_for and (name, "", "", "n_train") in book
         if name in counted or is_printed:
             lines += [_property(name, field, counted.get(name), book) for field in _PROPERTIES]
-    cells = lazy.pandas.DataFrame(map(vars, lines))
+    cells = lines_of(lines)
     sizes = crossed(cells, ["dataset"], "field")
     sizes["heading"] = sizes.dataset.map(wu2016.heading)
     sizes["files"] = sizes.dataset.map(_rows_in_files)
@@ -101,7 +101,7 @@ def table1(rows: Sequence[Row]) -> Table:
         title="Wu et al. 2016, Table 1: properties of the data sets",
         sections=[section("", sizes, formats)],
         notes=notes,
-        cells=tidy(map(vars, lines), "cell", table="wu2016-table1"),
+        cells=tidy(lines, "cell", table="wu2016-table1"),
         compared=with_paper(cells.cell),
     )
 
@@ -129,7 +129,7 @@ def _property(name: str, field: str, row: Row | None, book: Mapping) -> Property
     paper = book.get((name, "", "", field))
     ours = row.get(field) if row else None
     if row and field == "n_classes":
-        ours = max(1, row.params.get("n_classes") or 0)
+        ours = max(1, row.params.n_classes or 0)
     verdict = None
     if ours is not None and paper is not None:
         verdict = "equal" if ours == paper else "differs"
@@ -192,7 +192,7 @@ class Swept:
             of_curve = {"dataset": curve.dataset, "method": "rb"}
             for place, name in product(curve.places, _SWEPT):
                 lines.append(of_curve | {self.axis: place} | vars(_pair(curve, place, name)))
-        cells = lazy.pandas.DataFrame(lines)
+        cells = lines_of(lines)
         sections = [self.section(curve, cells) for curve in _shown(swept)]
         compared = with_paper(cells.cell)
         return _table(self.figure, self.title, setting, rows, sections, lines, compared)
@@ -204,7 +204,7 @@ class Swept:
         formats |= {name: Format(form.heading) for name, form in _SWEPT.items()}
         gammas = "" if self.axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
         title = f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})"
-        methods = dict.fromkeys(range(1, len(formats)), "rb")
+        methods: Methods = dict.fromkeys(range(1, len(formats)), "rb")
         return section(title, own, formats, dataset=curve.dataset, methods=methods)
 
 
@@ -289,7 +289,7 @@ def figure5(rows: Sequence[Row], setting: str) -> Table:
             both = product(_COSTS, curves.values())
             costs = [_cost(curve, name, wanted) for name, curve in both]
             sections.append(_reached(dataset, wanted, costs))
-            lines += tidy(map(vars, costs), "heading", dataset=dataset)
+            lines += tidy(costs, "heading", dataset=dataset)
     with_authors = with_paper(compared)
     return _table("fig5", _FIGURE5, setting, rows, sections, lines, with_authors, _FIGURE5_NOTES)
 
@@ -377,7 +377,7 @@ def _reached(dataset: str, wanted: float, costs: Iterable[Cost]) -> Section:
     """The section of each method's costs to be as good as the authors' rb at R = 128."""
     performance = f"a test {wu2016.metric(dataset)} of {wanted:.4f}"
     title = f"{dataset}: to reach {performance}, the authors' rb at R = 128"
-    cells = crossed(map(vars, costs), ["heading"], "method")
+    cells = crossed(costs, ["heading"], "method")
     formats = {"heading": Format("")} | _METHODS
     return section(title, cells, formats, dataset=dataset, methods=_TITLES)
 
@@ -446,7 +446,7 @@ def figure6(rows: Sequence[Row]) -> Table:
             "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1)"
             " over threads"
         ),
-        sections=[listed("", lines, TimedLine, 3)],
+        sections=[section("", lines, TimedLine, 3)],
         notes=[*_FIGURE6_NOTES, *failures(own), *machines(own)],
         cells=[line for one in points for line in _tidy_timed(one)],
     )
@@ -509,7 +509,7 @@ def speedup(rows: Sequence[Row]) -> Table:
         name="wu2016-speedup",
         title="Wu et al. 2016, equations 29 and 30: predicted and measured speed-up of parallel"
         " coordinate descent",
-        sections=[listed("", lines, SpeedupLine, 2)],
+        sections=[section("", lines, SpeedupLine, 2)],
         notes=[*wu2016.SPEEDUP_NOTES, *failures(own), *machines(own)],
         cells=tidy([line.tidy for line in lines], table="wu2016-speedup"),
     )
@@ -581,13 +581,13 @@ def theorem1(rows: Sequence[Row]) -> Table:
             points.append(_size_line(case, size, mean.value))
     own = labelled(rows, wu2016.THEOREM1)
     of_slopes = "slopes against R, and what the bound is made of"
-    slopes = listed(of_slopes, map(_case_line, found), CaseLine, 3)
+    slopes = section(of_slopes, map(_case_line, found), CaseLine, 3)
     return Table(
         name="wu2016-theorem1",
         title="Wu et al. 2016, Theorem 1: the objective of random binning against kappa R",
-        sections=[slopes, listed("all R", points, SizeLine, 4)],
+        sections=[slopes, section("all R", points, SizeLine, 4)],
         notes=[*wu2016.THEOREM_NOTES, _THEOREM1_NOTE, *failures(own), *machines(own)],
-        cells=tidy(map(vars, points), "size", "scaled", table="wu2016-theorem1"),
+        cells=tidy(points, "size", "scaled", table="wu2016-theorem1"),
     )
 
 

@@ -169,7 +169,7 @@ def faster_prediction(table: Frame) -> Effects:
 
 def _fit_seconds(row: Row) -> float | None:
     """The least processor seconds of several fits."""
-    return row.params.get("least_seconds_cpu")
+    return row.params.least_seconds_cpu
 
 
 @_tables(

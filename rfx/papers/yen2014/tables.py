@@ -12,7 +12,6 @@ from itertools import product
 from operator import attrgetter
 from typing import TypeVar
 
-from rfx import lazy
 from rfx.measures import less_is_better
 from rfx.papers.yen2014 import curves as yen
 from rfx.records.run import seconds_train
@@ -23,6 +22,7 @@ from rfx.reporting.cells import (
     Format,
     Line,
     Mean,
+    Methods,
     Printed,
     Row,
     Section,
@@ -35,7 +35,7 @@ from rfx.reporting.cells import (
     grouped,
     grouped_by,
     labelled,
-    listed,
+    lines_of,
     mean_if_any,
     mean_of,
     noise,
@@ -63,7 +63,7 @@ PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 
 # ----------------------------------------------------------------------------------- Tables 1 and 2
 
-_BY_TITLE = {title: method for method, title in METHODS.items()}
+_BY_TITLE: Methods = {title: method for method, title in METHODS.items()}
 _COLUMNS = {"shown": Format("kernel"), "heading": Format("")}
 _COLUMNS |= {method: Format(title) for method, title in METHODS.items()}
 _EVERY_CELL = (
@@ -166,7 +166,7 @@ class Comparison:
         own = [row for row in rows if row.dataset in names]
         picks = self.picks(own, setting)
         lines = [self.line(*of, picks) for of in product(picks, KERNELS, self.fields, METHODS)]
-        cells = lazy.pandas.DataFrame(map(vars, lines))
+        cells = lines_of(lines)
         sections = [self.section(data, picks[data], cells) for data in picks]
         if setting == "paper":
             more = [inference(own, self.book), published(own)]
@@ -177,7 +177,7 @@ class Comparison:
         title = f"{self.title}; setting: {setting}{_title_of_sizes(used, self.book)}"
         notes = self.notes(groups, own, setting)
         hidden = ("shown", "heading", "cell")
-        tidied = tidy(map(vars, lines), *hidden, table=name, setting=setting)
+        tidied = tidy(lines, *hidden, table=name, setting=setting)
         return Table(name, title, sections, notes, tidied, with_paper(cells.cell))
 
     def picks(self, rows: Sequence[Row], setting: str) -> dict[DataRow, Picked]:
@@ -528,7 +528,7 @@ def inference(rows: Iterable[Row], book: Book) -> Section:
     rows = [row for group in _labelled(rows, "inference") for row in group]
     lines = [_inferred_line(row, book) for row in sorted(rows, key=_inference_order)]
     title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
-    return listed(title, lines, _Inferred, 4)
+    return section(title, lines, _Inferred, 4)
 
 
 @dataclass(frozen=True)
@@ -575,7 +575,7 @@ def published(rows: Iterable[Row]) -> Section:
         "The published programs beside rfx's solvers, on the same features or kernel. gap:"
         " over the objective. Means over the seeds"
     )
-    return listed(title, map(_published_line, groups), _Published, 4)
+    return section(title, map(_published_line, groups), _Published, 4)
 
 
 @dataclass(frozen=True)
@@ -693,7 +693,7 @@ def figure1(rows: Sequence[Row]) -> Table:
         lines = [_curve_line(key, runs, panel.line) for key, runs in panel.curves.items()]
         if panel.line is not None:
             lines.insert(0, _kernel_line(panel.line))
-        sections.append(listed(_axes(name, panel), lines, CurveLine))
+        sections.append(section(_axes(name, panel), lines, CurveLine))
         place = {"table": "yen2014-figure1", "dataset": name}
         cells += [place | line.tidy for line in lines]
         n_seeds += [line.seeds for line in lines]
@@ -787,7 +787,7 @@ def corollary1(rows: Sequence[Row]) -> Table:
     sections, lines, notes = [], [], [*yen.COROLLARY_NOTES]
     for case in yen.cases(rows):
         own = [_size_line(case, size) for size in case.excess.sizes]
-        sections.append(listed(f"{case.dataset}, {case.kernel}", own, SizeLine))
+        sections.append(section(f"{case.dataset}, {case.kernel}", own, SizeLine))
         lines += own
         notes.append(_summary(case))
     used = labelled(rows, yen.COROLLARY1)
@@ -797,7 +797,7 @@ def corollary1(rows: Sequence[Row]) -> Table:
         title=yen.COROLLARY_TITLE,
         sections=sections,
         notes=[*notes, *failures(used), *machines(used)],
-        cells=tidy(map(vars, lines), "above", table=name),
+        cells=tidy(lines, "above", table=name),
     )
 
 

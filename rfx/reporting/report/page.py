@@ -4,10 +4,11 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources.abc import Traversable
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rfx import _version, files, lazy, methods
 from rfx.data import registry
@@ -19,6 +20,7 @@ from rfx.reporting import claim_tables, claims, columns, figures, style, tables
 from rfx.reporting.cells import (
     LEGEND,
     Cell,
+    Methods,
     Section,
     Table,
     good,
@@ -43,7 +45,7 @@ class Source:
 
     path: Path | None = None
     quick: bool = False
-    rows: list[Any] = field(default_factory=list)
+    rows: list[Result] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
     other: Path | None = None
 
@@ -78,12 +80,14 @@ def read(path: Path, quick: bool = False) -> Source:
     if not path.exists():
         return Source()
     torn: list[int] = []
-    return Source(
-        path, quick, results.read(path, results.finder(results.trace_path(path)), torn), torn
-    )
+    traces = results.finder(results.trace_path(path))
+    return Source(path, quick, results.read(path, traces, torn), torn)
 
 
 # ----------------------------------------------------------------------------------------- coverage
+
+
+MISSING, FAILED, TIMEOUT, INTERRUPTED = "missing", "failed", "timeout", "interrupted"
 
 
 class Group(NamedTuple):
@@ -119,16 +123,16 @@ class Coverage:
 def ends(row: Result) -> Iterator[tuple[str, str]]:
     """(status, reason) of a row: ok, possibly with a defect, or the reason why it has no result."""
     if row.status != "ok":
-        yield row.status or "interrupted", row.message or "no reason was written"
+        yield row.status or INTERRUPTED, row.message or "no reason was written"
         return
     yield "ok", ""
     if row.converged is False:
-        yield "unconverged", f"the solver ended as {row.params.get('ended') or 'not converged'}"
+        yield "unconverged", f"the solver ended as {row.params.ended or 'not converged'}"
     if words := row.no_better:
         yield "constant", words
 
 
-def groups_of(outcomes: Iterator[tuple[str, str, str, str]]) -> list[Group]:
+def groups_of(outcomes: Iterable[tuple[str, str, str, str]]) -> list[Group]:
     """The groups of (status, data set, method, reason) without a good row."""
     counts = Counter(outcomes)
     return [Group(*outcome, n) for outcome, n in counts.items() if outcome[0] != "ok"]
@@ -141,33 +145,30 @@ def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: s
     form = full if small is None else small
     newest = {row.key: row for row in source.rows}
     rows = [(run, newest.get(keys.key(run))) for run in form.runs]
-    outcomes = [
-        (status, run.dataset, run.method, reason)
-        for run, row in rows
-        for status, reason in (_missing(run) if row is None else ends(row))
-    ]
+    outcomes = []
+    without_data = set()
+    for run, row in rows:
+        for status, reason in _missing(run) if row is None else ends(row):
+            outcomes.append((status, run.dataset, run.method, reason))
+        if row and row.params.error == NO_DATA:
+            without_data.add(run.dataset.partition(":")[0])
     counts = Counter(status for status, *_ in outcomes)
-    without_data = {
-        run.dataset.partition(":")[0]
-        for run, row in rows
-        if row and row.params.get("error") == NO_DATA
-    }
-    quick, groups = form is small, groups_of(iter(outcomes))
+    quick = form is small
     again = _run_command(name, folder, quick)
-    absent = counts["missing"] + counts["interrupted"]
-    failed = counts["failed"] + counts["timeout"]
-    # purpose, command, and whether it would add rows
-    steps = (
-        (
-            "data that could not be had",
-            f"rfx fetch {shlex.join(sorted(without_data))}",
-            without_data,
-        ),
-        (f"{absent:,} runs without a row", again, absent or without_data),
-        (f"{failed:,} failed or timed out", f"{again} --retry-failed", failed),
-        (f"the whole plan, {len(full.runs):,} runs", _run_command(name, folder), quick),
-    )
-    commands = [(purpose, command) for purpose, command, adds in steps if adds]
+    n_absent = counts[MISSING] + counts[INTERRUPTED]
+    n_failed = counts[FAILED] + counts[TIMEOUT]
+    commands = []
+    if without_data:
+        fetch = f"rfx fetch {shlex.join(sorted(without_data))}"
+        commands.append(("data that could not be had", fetch))
+    if n_absent or without_data:
+        commands.append((f"{n_absent:,} runs without a row", again))
+    if n_failed:
+        commands.append((f"{n_failed:,} failed or timed out", f"{again} --retry-failed"))
+    if quick:
+        whole = f"the whole plan, {len(full.runs):,} runs"
+        commands.append((whole, _run_command(name, folder)))
+    groups = groups_of(outcomes)
     return Coverage(name, full.title, quick, source, len(rows), counts, groups, commands)
 
 
@@ -182,7 +183,7 @@ def _missing(run: Run) -> Iterator[tuple[str, str]]:
     base = run.dataset.partition(":")[0]
     obtain = registry.get(base).obtain if registry.has(base) else None
     by_hand = f"; its data must be obtained by hand: {obtain}" if obtain else ""
-    yield "missing", f"not run yet{by_hand}"
+    yield MISSING, f"not run yet{by_hand}"
 
 
 # ----------------------------------------------------------------------
@@ -200,8 +201,8 @@ KIND = files.Kind("a report of rfx", _is_report)
 _VERSIONS = "rfx git_revision python numpy scipy numba liblinear libsvm blas cpu threads".split()
 # statuses in words, where these differ
 _OUTCOMES = {
-    "missing": "not run",
-    "timeout": "timed out",
+    MISSING: "not run",
+    TIMEOUT: "timed out",
     "unconverged": "not converged",
     "constant": "no better than a constant",
 }
@@ -222,89 +223,120 @@ KINDS = {
 # ------------------------------------------------------------------------------------------- parts
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn figure: its title, a description in words, and (words, name) of its files relative to
+    the page's folder.
+    """
+
+    title: str
+    description: str
+    files: Sequence[tuple[str, str]]
+
+
 @dataclass
 class Part:
-    """A table and a figure of the same rows, or the reasons why they are missing.
-
-    figure: see `draw`.
-    """
+    """A table and a figure of the same rows, or the reasons why they are missing."""
 
     name: str = ""
     heading: str = ""
     table: Table | None = None
-    figure: Mapping[str, Any] | None = None
+    figure: Drawing | None = None
     reasons: list[str] = field(default_factory=list)
 
-    def add(self, what: str, make: Callable, *given: Any, **more: Any) -> None:
-        """Add the "table" or "figure" that a function makes of its arguments, or the reason why it
-        can't.
-        """
+    def add_table(self, make: Callable[[], Table]) -> None:
+        """Add the table that a function makes, or the reason why it can't."""
         try:
-            setattr(self, what, make(*given, **more))
+            self.table = make()
         except RfxError as error:
-            self.reasons.append(f"No {what}: {error}.")
+            self.reasons.append(f"No table: {error}.")
+
+    def add_figure(self, make: Callable[[], Drawing | None]) -> None:
+        """Add the figure that a function draws, or the reason why it can't."""
+        try:
+            self.figure = make()
+        except RfxError as error:
+            self.reasons.append(f"No figure: {error}.")
 
     @property
-    def grids(self) -> list[dict[str, Any]]:
+    def grids(self) -> list["Grid"]:
         return [grid(section) for section in self.table.sections] if self.table else []
 
 
-def grid(section: Section) -> dict[str, Any]:
-    """A section of a table as the template shows it.
-
-    heads: (text, method) of each column. lines: the cells with their text in parts, and the data
-    set and method for filters. Of a cell, label: it names the line; again: the line above has the
-    same label; method: that of its number.
+class GridCell(NamedTuple):
+    """A cell with its text in parts. label: it names the line; again: the line above has the same
+    label; method: that of its number.
     """
+
+    parts: Parts
+    label: bool = False
+    again: bool = False
+    method: str = ""
+
+
+class GridLine(NamedTuple):
+    """The cells of a line, and its data set and method for filters."""
+
+    dataset: str
+    method: str
+    cells: Sequence[GridCell]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A section of a table as the template shows it. heads: (text, method) of each column."""
+
+    title: str
+    heads: Sequence[tuple[str, str]]
+    lines: list[GridLine]
+    n_labels: int
+    dataset: str
+
+
+def grid(section: Section) -> Grid:
+    """A section with the texts, data sets and methods of its lines."""
     n_labels, by_name = section.n_labels, section.methods
-    of_columns = [
-        by_name.get(place) or by_name.get(head, "") for place, head in enumerate(section.columns)
-    ]
-    titles = {**{name: name for name in methods.names()}, **by_name}
-    lines: list[dict[str, Any]] = []
-    above = [""] * n_labels
+    heads = []
+    for place, head in enumerate(section.columns):
+        heads.append((head, by_name.get(place) or by_name.get(head, "")))
+    lines, above = [], [""] * n_labels
     for cells in section.lines:
         texts = [*map(text, cells)]
-        named = dict(zip(section.columns, texts))
         labels = [label or before for label, before in zip(texts, above)]
-        words = (named.get("method", "").partition(" (")[0], *filter(by_name.get, labels))
-        shown: list[dict[str, object]] = [
-            {"parts": Parts(label), "label": True, "again": bool(before) and not own}
-            for label, own, before in zip(labels, texts, above)
-        ]
-        shown += [
-            {"parts": parts(cell), "label": False, "method": method}
-            for cell, method in zip(cells[n_labels:], of_columns[n_labels:])
-        ]
+        shown = []
+        for label, own, before in zip(labels, texts, above):
+            shown.append(GridCell(Parts(label), label=True, again=bool(before) and not own))
+        for cell, (_, method) in zip(cells[n_labels:], heads[n_labels:]):
+            shown.append(GridCell(parts(cell), method=method))
+        named = dict(zip(section.columns, texts))
         dataset = named.get("data set", "").partition(":")[0] or section.dataset
-        method = next((titles[one] for one in words if one in titles), "")
-        lines.append({"dataset": dataset, "method": method, "cells": shown})
+        lines.append(GridLine(dataset, _method_of(named, labels, by_name), shown))
         above = labels
-    return {
-        "title": section.title,
-        "heads": list(zip(section.columns, of_columns)),
-        "lines": lines,
-        "n_labels": n_labels,
-        "dataset": section.dataset,
-    }
+    return Grid(section.title, heads, lines, n_labels, section.dataset)
+
+
+def _method_of(named: Mapping[str, str], labels: Sequence[str], by_name: Methods) -> str:
+    """The method of a line: that in its column, or of a label; "" without one."""
+    own = named.get("method", "").partition(" (")[0]
+    if own in methods.names() and own not in by_name:
+        return own
+    return next((by_name[name] for name in (own, *labels) if name in by_name), "")
 
 
 def draw(
-    builder: Callable, stem: str, rows: Any, setting: str | None, output: Path
-) -> dict[str, Any]:
-    """Draw the figure of a builder from rows, and write its files to `output`/figures: its title,
-    a description in words, and (words, name) of its files relative to the page's folder.
-    """
+    builder: Callable, stem: str, rows: Sequence[Result], setting: str | None, output: Path
+) -> Drawing:
+    """Draw the figure of a builder from rows, and write its files to `output`/figures."""
     with figures.styled():
         chart = builder(rows, setting)
         paths = figures.save(chart, figures.paint(chart), output / "figures" / stem)
+    drawn = []
+    for path in paths:
+        words = "numbers, CSV" if path.suffix == ".csv" else path.suffix[1:].upper()
+        drawn.append((words, path.relative_to(output).as_posix()))
     curves = ", ".join(chart.labels) or "none"
-    words = ["numbers, CSV" if path.suffix == ".csv" else path.suffix[1:].upper() for path in paths]
-    return {
-        "title": chart.title,
-        "description": f"{chart.title}. Curves: {curves}. The numbers are in {paths[-1].name}.",
-        "files": list(zip(words, (path.relative_to(output).as_posix() for path in paths))),
-    }
+    numbers = f"The numbers are in {paths[-1].name}."
+    return Drawing(chart.title, f"{chart.title}. Curves: {curves}. {numbers}", drawn)
 
 
 def tally(cells: Iterable[Cell]) -> dict[str, int]:
@@ -329,7 +361,7 @@ def write(
 
     def render() -> str:
         papers = [_paper(folder, results, Path(output), plans) for folder in folders]
-        read = {plan.name: plan.source for paper in papers for plan in paper["plans"]}
+        read = {plan.name: plan.source for paper in papers for plan in paper.plans}
         used = {source.path: source for source in read.values() if source.path is not None}
         return rendered(
             "page.html",
@@ -343,8 +375,55 @@ def write(
     return put(Path(output), render, force)
 
 
-def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dict) -> dict:
-    """The variables of the template for one paper."""
+@dataclass(frozen=True)
+class Item:
+    """The table and the figure of one name, such as yen2014-table1, for every setting, and the
+    tally of the first setting, including printed numbers without data.
+    """
+
+    name: str
+    source: Source
+    parts: list[Part]
+    heading: str
+    tally: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of a plan's runs: the plan itself, and the outcome of each combination over its
+    seeds.
+    """
+
+    name: str
+    text: str
+    grids: list[Grid]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What the page shows of one paper. torn: the number of incomplete lines."""
+
+    name: str
+    citation: str
+    about: str
+    plans: list[Coverage]
+    items: list[Item]
+    settings: list[Settings]
+    torn: int
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """The sum of each of KINDS."""
+        counts = sum((Counter(item.tally) for item in self.items), Counter())
+        return {kind: counts[kind] for kind in KINDS}
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The outcomes of all runs."""
+        return sum((plan.counts for plan in self.plans), Counter())
+
+
+def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dict) -> Paper:
     # rows of PLAN-full are in the file of PLAN
     shorter = {name: name.removesuffix("-full") for name in folder.plans}
 
@@ -358,27 +437,13 @@ def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dic
 
     plans = [coverage(name, rows_of(name), all_plans, str(results)) for name in shorter]
     builders = folder.figures | folder.tables
-    items = [
-        _item(folder, name, rows_of(catalogue.plan_of(builders[name], name)), output)
-        for name in names(folder)
-    ]
-    return {
-        "name": folder.name,
-        "citation": folder.citation,
-        "about": folder.about,
-        "plans": plans,
-        "items": items,
-        "tally": _sums([item["tally"] for item in items]),
-        "settings": [_settings(plan, all_plans[plan.name]) for plan in plans],
-        "counts": sum((plan.counts for plan in plans), Counter()),
-        "torn": sum(len(source.torn) for source in source_of.values()),
-    }
-
-
-def _sums(tallies: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sum of each of KINDS."""
-    counts = sum(map(Counter, tallies), Counter())
-    return {kind: counts[kind] for kind in KINDS}
+    items = []
+    for name in names(folder):
+        source = rows_of(catalogue.plan_of(builders[name], name))
+        items.append(_item(folder, name, source, output))
+    settings = [_settings(plan, all_plans[plan.name]) for plan in plans]
+    torn = sum(len(source.torn) for source in source_of.values())
+    return Paper(folder.name, folder.citation, folder.about, plans, items, settings, torn)
 
 
 def names(folder: catalogue.Folder) -> list[str]:
@@ -390,54 +455,33 @@ def names(folder: catalogue.Folder) -> list[str]:
     return sorted({*folder.tables, *folder.figures}, key=tables_first)
 
 
-def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> dict:
-    """The table and the figure called `name`, such as yen2014-table1, for every setting, and the
-    tally of the first setting, including printed numbers without data.
-    """
+def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> Item:
     table, figure = folder.tables.get(name), folder.figures.get(name)
     settings: Sequence[str | None] = ()
     if source.rows or getattr(table or figure, "alone", False):
         settings = settings_of(table or figure, source.rows) or (None,)
     made = []
     for setting in settings:
-        stem = f"{name}-{setting}" if setting else name
-        made.append(_part_of_setting(table, figure, stem, source.rows, setting, output))
+        part = Part()
+        if table:
+            part.add_table(partial(table, source.rows, setting))
+        if figure:
+            stem = f"{name}-{setting}" if setting else name
+            part.add_figure(partial(draw, figure, stem, source.rows, setting, output))
+        made.append(part)
     built = [part.table for part in made if part.table]
-    titles = [one.title for one in built] + [part.figure["title"] for part in made if part.figure]
-    return {
-        "name": name,
-        "source": source,
-        "parts": made,
-        "heading": titles[0].partition("; setting: ")[0] if titles else name,
-        "tally": tally(built[0].compared if built else getattr(table, "unrun", list)()),
-    }
+    titles = [one.title for one in built]
+    titles += [part.figure.title for part in made if part.figure]
+    heading = titles[0].partition("; setting: ")[0] if titles else name
+    cells = built[0].compared if built else getattr(table, "unrun", list)()
+    return Item(name, source, made, heading, tally(cells))
 
 
-def _part_of_setting(
-    table: Callable | None,
-    figure: Callable | None,
-    stem: str,
-    rows: Sequence[Result],
-    setting: str | None,
-    output: Path,
-) -> Part:
-    """The table and the figure of the rows of one setting."""
-    part = Part()
-    if table:
-        part.add("table", table, rows, setting)
-    if figure:
-        part.add("figure", draw, figure, stem, rows, setting, output)
-    return part
-
-
-def _settings(plan: Coverage, path) -> dict:
-    """All settings of a plan's runs: the plan itself, and the outcome of each combination over its
-    seeds.
-    """
+def _settings(plan: Coverage, path: Traversable) -> Settings:
     part = Part()
     if plan.source.rows and not plan.name.endswith("-full"):
-        part.add("table", tables.build, "summary", plan.source.rows, mean_over="seed")
-    return {"name": plan.name, "text": path.read_text(encoding="utf-8"), "grids": part.grids}
+        part = _summary("", "", plan.source.rows, mean_over="seed")
+    return Settings(plan.name, path.read_text(encoding="utf-8"), part.grids)
 
 
 # ----------------------------------------------------------------------------------------- writing
@@ -543,16 +587,18 @@ def write_experiment(path, output, force: bool = False) -> Path:
 
 def _lead(rows: Sequence[Result]) -> str:
     """The counts in the first sentence of the page."""
-    values = {
-        "run": range(len(rows)),
-        "data set": {row.dataset for row in rows},
-        "method": set(map(columns.method, rows)),
-        "seed": {row.seed for row in rows} - {None},
-    }
-    runs, *others = (
-        f"{len(of):,} {word}{'s' * (len(of) != 1)}" for word, of in values.items() if of
-    )
-    return f"{runs}: {', '.join(others)}."
+    datasets = {row.dataset for row in rows}
+    present = set(map(columns.method, rows))
+    seeds = {row.seed for row in rows} - {None}
+    counts = [_counted(len(datasets), "data set"), _counted(len(present), "method")]
+    if seeds:
+        counts.append(_counted(len(seeds), "seed"))
+    return f"{_counted(len(rows), 'run')}: {', '.join(counts)}."
+
+
+def _counted(n: int, word: str) -> str:
+    """1 run, 2 runs."""
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
@@ -560,10 +606,10 @@ def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
     done = good(rows)
     datasets = dict.fromkeys(row.dataset for row in done)
     if len(datasets) > 1:
-        yield _table("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
+        yield _summary("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
     for number, dataset in enumerate(datasets):
         own = [row for row in done if row.dataset == dataset]
-        part = _table(f"data-{number}", dataset, own, mean_over="seed")
+        part = _summary(f"data-{number}", dataset, own, mean_over="seed")
         for section in part.table.sections if part.table else ():
             # all its lines have the same data set
             section.columns = section.columns[1:]
@@ -574,16 +620,16 @@ def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
     for name, heading in _FIGURES.items():
         yield from _figure(name, heading, done, output)
     if len(rows) <= _MOST_LISTED:
-        yield _table("rows", "All runs", rows)
+        yield _summary("rows", "All runs", rows)
     else:
         reason = f"{len(rows):,} runs are too many for a page; rfx table summary lists them."
         yield Part("rows", "All runs", reasons=[reason])
 
 
-def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Part:
+def _summary(name: str, heading: str, rows: Sequence[Result], mean_over: str | None = None) -> Part:
     """A summary of rows."""
     part = Part(name, heading)
-    part.add("table", tables.build, "summary", rows, **more)
+    part.add_table(partial(tables.build, "summary", rows, mean_over=mean_over))
     return part
 
 
@@ -592,13 +638,13 @@ def _figure(name: str, heading: str, rows: Sequence[Result], output: Path) -> It
     values.
     """
 
-    def make() -> dict | None:
+    def make() -> Drawing | None:
         try:
             return draw(figures.FIGURES[name], name, rows, None, output)
         except DataError:
             return None
 
     part = Part(name, heading)
-    part.add("figure", make)
+    part.add_figure(make)
     if part.figure or part.reasons:
         yield part

@@ -46,7 +46,9 @@ def datasets(paper, json) -> None:
     lines = [[name.replace("_", " ") for name in COLUMNS]]
     for row in rows:
         lines.append([_cell(row[name]) for name in COLUMNS])
-    click.echo("\n".join(table(lines, {*range(len(COLUMNS))} - {2, 3, 4})))
+    numbers = {COLUMNS.index(name) for name in ("n", "d", "classes")}
+    words = set(range(len(COLUMNS))) - numbers
+    click.echo("\n".join(table(lines, words)))
 
 
 def _sets(names, paper) -> list:
@@ -55,14 +57,19 @@ def _sets(names, paper) -> list:
     return [registry.get(name) for name in names]
 
 
+def _status(info) -> str:
+    if info.own is not None:
+        return "own file"
+    if info.builtin:
+        return "built in"
+    if registry.is_fetched(info.name):
+        return "fetched"
+    return "not fetched" if registry.is_obtainable(info.name) else "by hand"
+
+
 def _described(info) -> dict:
-    own, means = (
-        info.own is not None,
-        {file.filename: registry.check_of(file) for file in info.files},
-    )
-    status = "own file" if own else "built in" if info.builtin else "fetched"
-    if status == "fetched" and not registry.is_fetched(info.name):
-        status = "not fetched" if registry.is_obtainable(info.name) else "by hand"
+    own = info.own is not None
+    means = {file.filename: registry.check_of(file) for file in info.files}
     return {
         "name": info.name,
         "task": info.task or None,
@@ -70,7 +77,7 @@ def _described(info) -> dict:
         "d": None if own else info.d,
         "classes": None if own else info.classes,
         "papers": list(info.papers),
-        "status": status,
+        "status": _status(info),
         "checked": ", ".join(dict.fromkeys(means.values())),
         "files": means,
         "stands_in_for": info.substitute_for,
@@ -134,9 +141,8 @@ def fetch(names, all, paper, offline, trust, json) -> None:
             failed += 1
             click.echo(f"rfx: {error}", err=True)
             continue
-        fetched += [
-            {"dataset": info.name, "role": role, "path": str(path)} for role, path in paths.items()
-        ]
+        for role, path in paths.items():
+            fetched.append({"dataset": info.name, "role": role, "path": str(path)})
         if not paths:
             what = "built in" if info.own is None else "a file of your own"
             click.echo(f"{info.name} is {what}: nothing to fetch", err=True)
@@ -168,10 +174,11 @@ def check(file, zero_based, **values):
     from rfx.data import libsvm, tables
 
     reading, encoding = reading_of(values), values["encoding"]
-    if Path(file).is_file() and (table := tables.File(file, encoding=encoding)).kind != "libsvm":
-        _check_table(table, reading)
-        return
-
+    if Path(file).is_file():
+        source = tables.File(file, encoding=encoding)
+        if source.kind != "libsvm":
+            _check_table(source, reading)
+            return
     count = 0
     with textfiles.Text(file, encoding) as text:
         head = text.read(_HEAD)
@@ -187,19 +194,16 @@ def check(file, zero_based, **values):
                 click.echo(f"{text.name}:{line}:{column}: {message}")
                 count += 1
     if count:
-        click.echo(f"rfx: {count:,} problem{'s' if count > 1 else ''} in {text.name}", err=True)
+        click.echo(f"rfx: {_plural(count, 'problem')} in {text.name}", err=True)
         sys.exit(1)
-    click.echo(
-        f"{text.name}: {_plural(scan.rows, 'row')}, {_plural(scan.columns, 'column')},"
-        f" {_labels(scan)}"
-    )
+    size = _size(scan.rows, scan.columns)
+    click.echo(f"{text.name}: {size}, {_labels(scan)}")
 
 
-def _check_table(file, reading):
-    from rfx.data.tabular import number_formats
-    from rfx.data.tabular.table import Table, Words
+def _check_table(file, reading) -> None:
+    """Print the first problem of a table, or a line for each column."""
+    from rfx.data.tabular.table import Table
 
-    np = lazy.numpy
     try:
         found = file.read(reading)
         if isinstance(found, Table):
@@ -209,46 +213,56 @@ def _check_table(file, reading):
         click.echo(str(error))
         sys.exit(1)
     if not isinstance(found, Table):
-        click.echo(
-            f"{file.name}: {_plural(found[0].shape[0], 'row')},"
-            f" {_plural(found[0].shape[1], 'column')}, sparse"
-        )
+        X, _ = found
+        click.echo(f"{file.name}: {_size(*X.shape)}, sparse")
         return
-    click.echo(
-        f"{file.name}: {_plural(found.n_rows, 'row')}, {_plural(len(found.columns), 'column')}"
-    )
-    for position, (name, column) in enumerate(zip(found.names, found.columns)):
-        gone = int(np.count_nonzero(found.gaps(position)))
-        if isinstance(column, Words):
-            words = sorted(column.values)
-            kind = (
-                "dates" if all(number_formats.kind(word) == "date" for word in words) else "words"
-            )
-            what = f"{len(words):,} {kind}: {', '.join(words[:5])}" + (
-                ", …" if len(words) > 5 else ""
-            )
-        else:
-            what = (
-                "no values"
-                if gone == len(column)
-                else f"numbers from {np.nanmin(column):g} to {np.nanmax(column):g}"
-            )
-        click.echo(f"  {name}: {what}" + (f"; {_plural(gone, 'cell')} missing" if gone else ""))
+    click.echo(f"{file.name}: {_size(found.n_rows, len(found.columns))}")
+    for position, name in enumerate(found.names):
+        line = f"  {name}: {_content(found.columns[position])}"
+        gone = int(lazy.numpy.count_nonzero(found.gaps(position)))
+        if gone:
+            line += f"; {_plural(gone, 'cell')} missing"
+        click.echo(line)
 
 
-def _plural(count, word):
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+def _content(column) -> str:
+    """What the cells of a column are."""
+    from rfx.data.tabular import number_formats
+    from rfx.data.tabular.table import Words
+
+    if isinstance(column, Words):
+        words = sorted(column.values)
+        are_dates = all(number_formats.kind(word) == "date" for word in words)
+        kind, count = "dates" if are_dates else "words", len(words)
+        if count > 5:
+            words[5:] = ["…"]
+        return f"{count:,} {kind}: {', '.join(words)}"
+    values = column[~lazy.numpy.isnan(column)]
+    if not len(values):
+        return "no values"
+    return f"numbers from {values.min():g} to {values.max():g}"
 
 
-def _labels(scan):
+def _plural(count: int, word: str) -> str:
+    words = word if count == 1 else f"{word}s"
+    return f"{count:,} {words}"
+
+
+def _size(n_rows: int, n_columns: int) -> str:
+    return f"{_plural(n_rows, 'row')}, {_plural(n_columns, 'column')}"
+
+
+def _labels(scan) -> str:
     from rfx.data.tabular.labelwords import number_text
 
     labels = scan.labels
     if labels is not None and len(labels) <= _MOST_LABELS:
-        counts = sorted(labels.items())
-        return "labels " + ", ".join(f"{number_text(one)} ({count:,})" for one, count in counts)
-    text = f"{'very many' if labels is None else f'{len(labels):,}'} different labels"
-    return f"{text} from {scan.low:g} to {scan.high:g}, mean {scan.mean:g}"
+        texts = []
+        for label, count in sorted(labels.items()):
+            texts.append(f"{number_text(label)} ({count:,})")
+        return f"labels {', '.join(texts)}"
+    many = "very many" if labels is None else f"{len(labels):,}"
+    return f"{many} different labels from {scan.low:g} to {scan.high:g}, mean {scan.mean:g}"
 
 
 @click.command("convert")
@@ -281,7 +295,9 @@ def convert(source, output, train, zero_based, strict, force, json, **values) ->
     from rfx.data import libsvm, tables
     from rfx.data.tabular import labelwords
 
-    inputs = [("IN", source)] + ([] if train is None else [("--train", train)])
+    inputs = [("IN", source)]
+    if train is not None:
+        inputs.append(("--train", train))
     files.guard(("OUT", output), inputs, libsvm.KIND, force)
     reading = reading_of(values | {"zero_based": zero_based})
     if train is None:
@@ -294,12 +310,13 @@ def convert(source, output, train, zero_based, strict, force, json, **values) ->
     names = [] if schema is None or schema.inputs is None else schema.titles()
     labels = [] if schema is None or schema.labels is None else schema.labels
     if json:
-        facts = {"rows": X.shape[0], "columns": names or X.shape[1], "labels": labels or None}
-        print_json(facts)
+        n_rows, n_columns = X.shape
+        print_json({"rows": n_rows, "columns": names or n_columns, "labels": labels or None})
         return
-    lines = [f"{number}\t{name}" for number, name in enumerate(names, 0 if zero_based else 1)]
-    for line in [*lines, *(f"label {number}\t{name}" for number, name in enumerate(labels))]:
-        click.echo(line, err=output == "-")
+    for number, name in enumerate(names, 0 if zero_based else 1):
+        click.echo(f"{number}\t{name}", err=output == "-")
+    for number, label in enumerate(labels):
+        click.echo(f"label {number}\t{label}", err=output == "-")
 
 
 def _kernel_options(name: str | None) -> list[Option]:
@@ -307,17 +324,21 @@ def _kernel_options(name: str | None) -> list[Option]:
     from rfx import features, kernels
 
     names = [features.find(name)[1]] if name else list(features.MAPS)
-    options = [option for kernel in names for option in kernels.get_kernel(kernel).options]
-    return list({option.name: option for option in options}.values())
+    options = {}
+    for kernel in names:
+        for option in kernels.get_kernel(kernel).options:
+            options[option.name] = option
+    return list(options.values())
 
 
 class _MapCommand(DeclaringCommand):
     def format_epilog(self, ctx, formatter):
         from rfx import features
 
-        others = ", ".join(f"{alias} ({kernel})" for alias, kernel in features.ALIASES.items())
+        maps = ", ".join(features.MAPS)
+        aliases = [f"{alias} ({kernel})" for alias, kernel in features.ALIASES.items()]
         formatter.write_paragraph()
-        formatter.write_text(f"Maps: {', '.join(features.MAPS)}; {others}.")
+        formatter.write_text(f"Maps: {maps}; {', '.join(aliases)}.")
 
 
 @click.command("featurize", cls=_MapCommand, by="--map", declared=_kernel_options)
@@ -416,7 +437,8 @@ def featurize(
     from rfx.fitting.options import MAP_GAMMA, SCALING
 
     inputs = named("the input", source) + named("--train", train)
-    inputs += [] if model is None else [("--model", model)]
+    if model is not None:
+        inputs.append(("--model", model))
     files.guard(("-o", output), inputs, libsvm.KIND, force)
     reading, scale = reading_of(values), 1.0
     if model is not None:
@@ -429,32 +451,37 @@ def featurize(
         kind.check_variant(name, n_features, variant)
         if train is None and registry.has(source.partition(":")[0]):
             train = source
-        learnt = schema = None
+        learnt = schema = width = None
         if train is not None:
-            more = {"zero_based": values["zero_based"], "reading": reading}
-            taught = load(train, task=labelwords.KEPT, means=False, **more)
+            zero_based = values["zero_based"]
+            taught = load(
+                train, task=labelwords.KEPT, means=False, zero_based=zero_based, reading=reading
+            )
             learnt, schema = taught.X_train, taught.schema
-        width = None if learnt is None else learnt.shape[1]
+            width = learnt.shape[1]
         X, y, labels = labelled_rows(source, width, reading, schema)
+
+        def learn_map(rows, params):
+            return kind.learn(name, rows, n_features, seed, variant=variant, **params)
+
+        params = {}
+        for one in kernel.options:
+            if values[one.name] is not None:
+                params[one.name] = one.convert(values[one.name])
         scaler, feature_map = scaled_map(
-            lambda rows, params: kind.learn(
-                name, rows, n_features, seed, variant=variant, **params
-            ),
+            learn_map,
             X if learnt is None else learnt,
             kind.width * n_features,
             name,
             scaling,
             MAP_GAMMA.convert(gamma),
             seed,
-            **{
-                one.name: one.convert(values[one.name])
-                for one in kernel.options
-                if values[one.name] is not None
-            },
+            **params,
         )
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with device.use(values["device"]), libsvm.open_output(output) as handle:
-        for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):
+        scaled = scaler.transform(X, dtype=feature_map.dtype)
+        for rows, Z in feature_map.row_blocks(scaled, scale):
             libsvm.write_rows(handle, Z, y[rows])
     for number, label in enumerate(labels or ()):
         click.echo(f"label {number}\t{label}", err=True)

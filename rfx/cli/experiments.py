@@ -438,15 +438,15 @@ def _draw_claims(found, output, force) -> list:
     """Draw the claims of each paper into claims-PAPER.png and so on of the folder `output`."""
     from rfx.reporting import claim_figures, figures
 
-    charts = {
-        f"claims-{paper.name}": functools.partial(claim_figures.chart, paper) for paper, _ in found
-    }
-    folder = os.path.join(output or "", "")
-    return [
-        path
-        for name, (_, judged) in zip(charts, found)
-        for path in figures.draw(name, judged, folder, None, charts, force)
-    ]
+    judged_of, charts = {}, {}
+    for paper, judged in found:
+        name = f"claims-{paper.name}"
+        judged_of[name] = judged
+        charts[name] = functools.partial(claim_figures.chart, paper)
+    folder, paths = os.path.join(output or "", ""), []
+    for name, judged in judged_of.items():
+        paths += figures.draw(name, judged, folder, None, charts, force)
+    return paths
 
 
 @click.command("report")

@@ -9,7 +9,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -67,6 +67,8 @@ DECLARED = {
     **options_of(Run),
     **{option.name: option for option in (*_INPUTS_AND_OUTPUTS, *_HOW_TO_RUN)},
 }
+# The values of a command's flags, by name.
+Values: TypeAlias = Mapping[str, Any]
 _SHORT = {"output": "-o", "n_features": "-n", "verbose": "-v"}
 READING = tuple(options_of(Reading))
 # of a file for a model, which is read as its training file
@@ -142,7 +144,7 @@ def _log_to(ctx, param, value) -> None:
         root.with_resource(contextlib.redirect_stderr(_Log(file)))
 
 
-_CALLBACKS: dict[str, dict[str, Any]] = {
+_CALLBACKS: dict[str, dict[str, object]] = {
     "quiet": {"callback": _hush, "is_eager": True},
     "log": {"callback": _log_to, "expose_value": False, "is_eager": True},
     "threads": {"callback": _set_threads, "expose_value": False, "is_eager": True},
@@ -150,19 +152,23 @@ _CALLBACKS: dict[str, dict[str, Any]] = {
 }
 
 
-def flag(option: Option, **more: Any) -> Callable[[Any], Any]:
+def flag(option: Option, **more: object) -> Callable:
     """The click option of a declaration, as a decorator."""
-    names = [option.flag, *filter(None, [_SHORT.get(option.name)])]
+    names = [option.flag]
+    if option.name in _SHORT:
+        names.append(_SHORT[option.name])
     settings: dict[str, Any]
     if option.kind is bool:
-        names = names if option.default is not None else [f"{option.flag}/--no-{option.name}"]
         settings = {"is_flag": True, "default": option.default, "help": option.help}
+        if option.default is None:
+            names = [f"{option.flag}/--no-{option.name}"]
     else:
         settings = {"type": Value(option), "metavar": option.placeholder}
         settings["help"] = option.description()
         if option.default not in (None, ()):
             settings |= {"default": option.default, "show_default": True}
-    return click.option(*names, option.name, **settings | _CALLBACKS.get(option.name, {}) | more)
+    settings |= _CALLBACKS.get(option.name, {})
+    return click.option(*names, option.name, **settings | more)
 
 
 def flags(*wanted: str | Option | Callable, **changed: str) -> Callable:
@@ -173,34 +179,40 @@ def flags(*wanted: str | Option | Callable, **changed: str) -> Callable:
     def decorated(command):
         for one in reversed(wanted):
             if isinstance(one, str):
-                one = DECLARED[one].replace(help=changed.get(one, DECLARED[one].help))
-            command = (flag(one) if isinstance(one, Option) else one)(command)
+                declared = DECLARED[one]
+                one = declared.replace(help=changed.get(one, declared.help))
+            decorator = flag(one) if isinstance(one, Option) else one
+            command = decorator(command)
         return command
 
     return decorated
 
 
-def reading_of(values: Mapping[str, Any]) -> Reading:
+def reading_of(values: Values) -> Reading:
     """How a command's values say that a file is read."""
     given = {name: values.get(name) for name in READING}
     given["zero_based"] = values.get("zero_based") or None
     return Reading(**{name: value for name, value in given.items() if value is not None})
 
 
-def run_of(values: Mapping[str, Any], **more: Any) -> Run:
+def run_of(values: Values, **more: Any) -> Run:
     """The run of a command's values; more: further fields."""
-    fields = {name: values[name] for name in options_of(Run) if values.get(name) is not None}
     reading = reading_of({name: values.get(name) for name in READING})
-    return Run(**{"reading": reading if reading.given() else None} | fields | more)
+    fields: dict[str, Any] = {"reading": reading if reading.given() else None}
+    for name in options_of(Run):
+        if values.get(name) is not None:
+            fields[name] = values[name]
+    return Run(**fields | more)
 
 
 def check_data(data: str | None, command: str = "") -> None:
     """Raise UsageError without --data, with a command that needs no download."""
-    if data is None:
-        example = (
-            f"; try {command} --data breast_cancer, which needs no download" if command else ""
-        )
-        raise UsageError(f"--data is missing: a file, or a name from rfx datasets{example}")
+    if data is not None:
+        return
+    message = "--data is missing: a file, or a name from rfx datasets"
+    if command:
+        message += f"; try {command} --data breast_cancer, which needs no download"
+    raise UsageError(message)
 
 
 def named(option: str, source: str | None) -> list[tuple[str, object]]:
@@ -235,9 +247,8 @@ class DeclaringCommand(click.Command):
         self.implied = implied or {}
         if groups:
             text = f"Show all options; with {by}, those of its value."
-            self.params.append(
-                click.Option(["--help-all"], is_flag=True, help=text, expose_value=False)
-            )
+            all_of_it = click.Option(["--help-all"], is_flag=True, help=text, expose_value=False)
+            self.params.append(all_of_it)
 
     def parse_args(self, ctx, args):
         ctx.meta["rfx.named"] = named = _last_value(args, self.by)
@@ -293,28 +304,36 @@ class DeclaringCommand(click.Command):
         """The text of help: the most common flags, the options of the named method, or all."""
         formatter, named = ctx.make_formatter(), ctx.meta["rfx.named"]
         self.format_usage(ctx, formatter)
-        own = {one.name: _line(one) for one in self.params if isinstance(one, click.Option)}
         if everything:
             self.format_help_text(ctx, formatter)
             self.format_options(ctx, formatter)
         elif named:
             method = methods.get(named)
             formatter.write(f"\n  {method.name}: {method.summary}.\n")
+            options = map(_of_method, self.declared(named))
+            records = [option.get_help_record(ctx) for option in options]
             with formatter.section(f"Options of {method.name}"):
-                options = map(_of_method, self.declared(named))
-                formatter.write_dl([option.get_help_record(ctx) for option in options])
+                formatter.write_dl(records)
         else:
             self.format_help_text(ctx, formatter)
-            for title, entries in self.groups.items():
-                lines = [own[one] if isinstance(one, str) else one for one in entries]
-                with formatter.section(title):
-                    formatter.write_dl([(one.ljust(_WIDTH), text) for one, text in lines])
+            self._format_groups(formatter)
+        other = ("--method NAME --help".ljust(_WIDTH), "The options of a method.")
+        if named:
+            other = ("--help", "Without --method: options for data, selection and output.")
         with formatter.section("More help"):
-            other = ("--method NAME --help".ljust(_WIDTH), "The options of a method.")
-            if named:
-                other = ("--help", "Without --method: options for data, selection and output.")
             formatter.write_dl([other, ("--help-all", "All options.")])
         return formatter.getvalue().rstrip("\n")
+
+    def _format_groups(self, formatter) -> None:
+        """Write the most common flags, below their headings."""
+        own = {one.name: _line(one) for one in self.params if isinstance(one, click.Option)}
+        for title, entries in self.groups.items():
+            lines = []
+            for one in entries:
+                words, text = own[one] if isinstance(one, str) else one
+                lines.append((words.ljust(_WIDTH), text))
+            with formatter.section(title):
+                formatter.write_dl(lines)
 
 
 _WIDTH = 24  # of the first column of the short page
@@ -322,21 +341,23 @@ _WIDTH = 24  # of the first column of the short page
 
 def _line(option: click.Option) -> tuple[str, str]:
     """A flag, and the first sentence of its help with its default; long choices are left out."""
-    text = (option.help or "").partition(". ")[0].removesuffix(".")
-    default = f" [default: {option.default}]" if isinstance(option.default, str | float) else ""
+    sentence, _, _ = (option.help or "").partition(". ")
+    text = f"{sentence.removesuffix('.')}."
+    if isinstance(option.default, str | float):
+        text += f" [default: {option.default}]"
     flag, form = option.opts[0], option.metavar or ""
     if len(f"{flag} {form}") > _WIDTH:
-        form = first if (first := form.partition("|")[0]).isupper() else "NAME"
-    return f"{flag} {form}".strip(), f"{text}.{default}"
+        first, _, _ = form.partition("|")
+        form = first if first.isupper() else "NAME"
+    return f"{flag} {form}".strip(), text
 
 
 def _of_method(option: Option) -> click.Option:
-    default = "" if option.default is None else f"; default {option.default}"
-    return click.Option(
-        [option.flag, option.name],
-        metavar=option.placeholder,
-        help=f"{option.description()} [{option.expects()}{default}]",
-    )
+    values = option.expects()
+    if option.default is not None:
+        values += f"; default {option.default}"
+    text = f"{option.description()} [{values}]"
+    return click.Option([option.flag, option.name], metavar=option.placeholder, help=text)
 
 
 def _last_value(words: list[str], name: str) -> str | None:
@@ -347,7 +368,8 @@ def _last_value(words: list[str], name: str) -> str | None:
     return values[-1] if values else None
 
 
-def given_options(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def given_options(method: str, values: Values) -> dict[str, Any]:
     """The method options given on the command line, converted and checked."""
     kind = methods.get(method)
-    return kind.converted({name: values[name] for name in kind.declared() if name in values})
+    given = {name: values[name] for name in kind.declared() if name in values}
+    return kind.converted(given)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ from rfx.cli.output import (
 from rfx.data import registry, textfiles
 from rfx.data.reading import Reading
 from rfx.errors import DataError, NoRows, RfxError, UsageError, warn
+from rfx.fitting.run_facts import Score
 from rfx.measures import SCORES
 from rfx.options import Names, Option, options_of, union
 from rfx.records import results as results_file
@@ -174,16 +175,17 @@ def train(
     rfx train --method sparse-rf --data cod-rna --gamma 2 --lam 10 --model m.npz
     """
     given = given_options(method, values)
-    check_data(data, "rfx train" + ("" if method == "auto" else f" --method {method}"))
+    check_data(data, "rfx train" if method == "auto" else f"rfx train --method {method}")
     from rfx.runs import single
 
     # check options and files before reading the data
     trainer = methods.create(method, **given)
+    seed = given.pop("seed", 0)
     run = run_of(
         values,
         dataset=data,
         method=method,
-        seed=given.pop("seed", 0),
+        seed=seed,
         options=given,
         trace=trace is not None,
         curve="test" if curve else None,
@@ -195,7 +197,8 @@ def train(
             f"models of {method} can't be saved, because the method has no restore; omit --model"
         )
     check_outputs(run, model, results, trace, force)
-    place, train_function = None if model is None else Path(model), _train_function(run)
+    place = None if model is None else Path(model)
+    train_function = _train_function(run)
     # the first step follows all checks of the input
     is_kept = any((quiet, json, model, results, run.checkpoint))
     with Progress(f"training {method}", quiet, first="" if is_kept else _UNKEPT) as progress:
@@ -249,9 +252,10 @@ def _print_trained(run, rows, json: bool, verbose: bool) -> None:
             warnings += selection.edges(step)
     _print_edges(dict.fromkeys(warnings))
     poor = [row.no_better for row in rows if row.no_better]
-    if poor:
-        lambdas = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""
-        click.echo(f"rfx: {lambdas}{poor[0]}", err=True)
+    if poor and len(rows) > 1:
+        click.echo(f"rfx: at {len(poor)} of {len(rows)} lambdas {poor[0]}", err=True)
+    elif poor:
+        click.echo(f"rfx: {poor[0]}", err=True)
 
 
 def _print_one(run, row, json: bool, verbose: bool) -> None:
@@ -284,23 +288,29 @@ def check_outputs(run, model, results, trace, force) -> None:
     from rfx import model as model_file
     from rfx.runs import single
 
-    others = named("--data", run.dataset) + named("--test", run.test)
-    others += [] if run.sample_weight is None else [("--sample-weight", run.sample_weight)]
-    paths = [] if model is None else single.model_files(Path(model), run.options.get("lam_path"))
-    outputs: list[Any] = [("--model", path, model_file.KIND, files.check) for path in paths]
-    outputs += [
-        ("--checkpoint", run.checkpoint, model_file.KIND, files.check),
-        ("--results", results, None, results_file.RESULTS.check),
-        ("--trace", trace, None, results_file.TRACES.check),
-    ]
-    for name, path, kind, check in outputs:
+    taken = named("--data", run.dataset) + named("--test", run.test)
+    if run.sample_weight is not None:
+        taken.append(("--sample-weight", run.sample_weight))
+
+    def check(name, path, kind, check_file) -> None:
         if path is not None:
-            files.guard((name, path), others, kind, force)
-            check(path)
-            others.append((name, path))
+            files.guard((name, path), taken, kind, force)
+            check_file(path)
+            taken.append((name, path))
+
+    if model is not None:
+        for path in single.model_files(Path(model), run.options.get("lam_path")):
+            check("--model", path, model_file.KIND, files.check)
+    check("--checkpoint", run.checkpoint, model_file.KIND, files.check)
+    check("--results", results, None, results_file.RESULTS.check)
+    check("--trace", trace, None, results_file.TRACES.check)
 
 
 # ---------------------------------------------------------------------- tune
+
+
+# Options of methods that a search has no use for, or of its own.
+_UNSEARCHED = ("lam_path", "budget_seconds", "measure")
 
 
 def _options_of(name: str | None) -> list[Option]:
@@ -310,16 +320,14 @@ def _options_of(name: str | None) -> list[Option]:
     """
     from rfx.runs.tune import AUTO, SIZES
 
-    among = AUTO if name == "auto" else SIZES if name is None else [name]
-    having: dict[str, list] = {}
-    for method in among:
+    if name not in ("auto", None):
+        return [one for one in methods.options_of(name) if one.name not in _UNSEARCHED]
+    declared: dict[str, list] = {}
+    for method in AUTO if name == "auto" else SIZES:
         for option in methods.options_of(method):
-            having.setdefault(option.name, []).append((method, option))
-    return [
-        union(declared) if len(among) > 1 else declared[0][1]
-        for name, declared in having.items()
-        if name not in ("lam_path", "budget_seconds", "measure")
-    ]
+            if option.name not in _UNSEARCHED:
+                declared.setdefault(option.name, []).append((method, option))
+    return list(map(union, declared.values()))
 
 
 @click.command("tune", cls=DeclaringCommand, by="--method", declared=_options_of, groups=TUNE)
@@ -395,7 +403,6 @@ def tune(
     rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 \\
         --results tune.csv --model m.npz
     """
-    from rfx.fitting.run_facts import Score
     from rfx.runs import scoring, single
     from rfx.runs.tune import Tuning
 
@@ -410,8 +417,9 @@ def tune(
     if not (quiet or json or model or results):
         click.echo(_UNKEPT, err=True)
     given["task"] = given.get("task") or _searched_task(table)
-    shows_trials = not json and not quiet
-    if shows_trials:
+    show_trial = None
+    if not json and not quiet:
+        show_trial = _print_trial
         click.echo(_LINE.format(*_HEADINGS))
     with Progress("tuning", quiet) as progress:
         tuning = Tuning(
@@ -419,7 +427,7 @@ def tune(
             names,
             given,
             run,
-            _print_trial if shows_trials else None,
+            show_trial,
             kernels=_searched_kernels(names, kernels),
             score=measure,
             seconds=budget_seconds,
@@ -430,17 +438,18 @@ def tune(
         best, metric = search.best, search.measure.name
         count = sum(len(out) for _, out in tuning.parts)
         on = f"the held-out rows of the search{tuning.by}"
+        chosen = Score(metric, best.score, on, count)
         run = tuning.chosen_run(best)
-        row = single.execute(
-            run,
-            None if model is None else Path(model),
-            progress=progress.tell,
-            chosen=Score(metric, best.score, on, count),
-            table=table,
-        )
+        place = None if model is None else Path(model)
+        row = single.execute(run, place, progress=progress.tell, chosen=chosen, table=table)
     row = row.with_params(
-        tuned={"score": best.score, "metric": metric, "trials": len(search.trials)}
-        | {"cv": tuning.source.cv, "holdout": tuning.share}
+        tuned={
+            "score": best.score,
+            "metric": metric,
+            "trials": len(search.trials),
+            "cv": tuning.source.cv,
+            "holdout": tuning.share,
+        }
     )
     if results is not None:
         results_file.append(results, row)
@@ -452,10 +461,8 @@ def tune(
 def _print_tuned(tuning, search, row, command: str, json: bool) -> None:
     """Print the outcome of a search, and its limits on standard error."""
     if not json:
-        click.echo(
-            f"\nbest {search.measure.name} on held-out rows: {search.best.score:.5g};"
-            f" the same model by\n\n{command}\n"
-        )
+        best = f"best {search.measure.name} on held-out rows: {search.best.score:.5g}"
+        click.echo(f"\n{best}; the same model by\n\n{command}\n")
     for words in search.limits:
         click.echo(f"rfx: the search: {words}", err=True)
     _print_edges(tuning.edges(search))
@@ -474,9 +481,11 @@ def _searched_methods(method: str) -> tuple[str, ...]:
 
 def _searched_kernels(names, kernels: str | None) -> list:
     """The kernels that --kernels lists, checked; none without it."""
+    if not kernels:
+        return []
     declared = [(name, methods.get(name).declared()["kernel"]) for name in names]
     kernel = union(declared).replace(name="kernels")
-    return [kernel.convert(name.strip()) for name in kernels.split(",")] if kernels else []
+    return [kernel.convert(name.strip()) for name in kernels.split(",")]
 
 
 def _searched_task(table) -> str:
@@ -502,7 +511,8 @@ def _fixed(names, values) -> dict:
         )
     for name in names:
         declared = methods.get(name).declared()
-        methods.create(name, **{key: value for key, value in given.items() if key in declared})
+        own = {key: value for key, value in given.items() if key in declared}
+        methods.create(name, **own)
     return given
 
 
@@ -520,17 +530,16 @@ def _cells_of_trial(trial) -> list[str]:
     from rfx.runs.tune import searchable
 
     method, options = trial.point.method, trial.point.options
-    return [
-        f"{trial.round.number + 1}",
-        f"{trial.round.rows}",
-        method,
-        options["kernel"],
-        f"{options['gamma']:.4g}" if "gamma" in options else "-",
-        f"{options.get(searchable()[method][0], '-')}",
-        "auto" if trial.lam is None else f"{trial.lam:g}",
-        f"{trial.score:.5g}",
-        f"{trial.seconds:.1f}",
-    ]
+    gamma, lam = "-", "auto"
+    if "gamma" in options:
+        gamma = f"{options['gamma']:.4g}"
+    if trial.lam is not None:
+        lam = f"{trial.lam:g}"
+    size_option, *_ = searchable()[method]
+    size = str(options.get(size_option, "-"))
+    number, score, seconds = trial.round.number + 1, f"{trial.score:.5g}", f"{trial.seconds:.1f}"
+    about = [str(number), str(trial.round.rows), method, options["kernel"]]
+    return [*about, gamma, size, lam, score, seconds]
 
 
 MODEL = click.argument("model", type=click.Path(dir_okay=False))
@@ -638,11 +647,13 @@ def predict(
     if id is not None and form != "csv":
         raise UsageError(f"--id is {id!r:.80}, which needs --format csv")
     own = files.Kind("a CSV file of predictions", _has_predictions)
-    files.guard(("-o", output), [("the model", model), *named("the data", source)], own, force)
+    inputs = [("the model", model), *named("the data", source)]
+    files.guard(("-o", output), inputs, own, force)
     method = methods.load(model)
     if proba:
         method.check_probabilities()
-    X, identifiers = _rows_to_predict(method, source, reading_of(values), split, strict, id)
+    reading = reading_of(values)
+    X, identifiers = _rows_to_predict(method, source, reading, split, strict, id)
     with device.use(values["device"]):
         numbers = method.decision_function(X)
     labels = method.labels(numbers)
@@ -652,7 +663,7 @@ def predict(
     if shown is not None:
         shown = rows.rounded(shown, digits)
     if form == "csv":
-        prefix = kind if kind == "decision" else "set" if kind == "sets" else ""
+        prefix = {"decision": "decision", "sets": "set"}.get(kind, "")
         names = ["lower", "upper"] if kind == "intervals" else None
         text = rows.predictions(method, labels, shown, prefix, identifiers, names)
     elif form == "json":
@@ -740,7 +751,8 @@ def _has_predictions(path) -> bool:
     """Whether a file is a table of predictions: its first or second column has that name."""
     with path.open(encoding="utf-8", errors="replace") as handle:
         line = handle.readline(_MOST_OF_A_HEADER).splitlines()[:1]
-    return not {"prediction", "prediction_1"}.isdisjoint(next(csv.reader(line), [])[:2])
+    names = next(csv.reader(line), [])[:2]
+    return "prediction" in names or "prediction_1" in names
 
 
 @click.command("eval")
@@ -845,11 +857,20 @@ def _simple_scores(method, taught: str, data: str) -> dict:
     if schema is not None and schema.inputs is not None:
         words = [one.name for one in schema.inputs if one.categories is not None]
         dates = [one.name for one in schema.inputs if one.kind == "date"]
-        target = schema.target and schema.target[0]
-        names = {"ignore": schema.ignored, "categorical": tuple(words), "dates": tuple(dates)}
-        reading = Reading(target=target, **names)
-    how = {"seed": method.method.seed, "options": {"task": method.task}}
-    run = Run(dataset=taught, method=method.name, test=data, reading=reading, **how)
+        reading = Reading(
+            target=schema.target and schema.target[0],
+            ignore=schema.ignored,
+            categorical=tuple(words),
+            dates=tuple(dates),
+        )
+    run = Run(
+        dataset=taught,
+        method=method.name,
+        test=data,
+        reading=reading,
+        seed=method.method.seed,
+        options={"task": method.task},
+    )
     with hushed():  # of both files all was said
         table = single.load(run)
     decision = method.decision_function(table.X_test)
@@ -978,9 +999,10 @@ def _learnt_from(method, data, n_rows) -> str | None:
 
 def _explained(found, data) -> Iterator[str]:
     """The readable output of explain."""
-    sampled = found.n_rows < found.n_given
-    drawn = f" of {found.n_given:,}, drawn by seed {found.seed}" if sampled else ""
-    yield f"rows    {found.n_rows:,}{drawn} of {os.path.basename(data)}"
+    rows = f"rows    {found.n_rows:,}"
+    if found.n_rows < found.n_given:
+        rows += f" of {found.n_given:,}, drawn by seed {found.seed}"
+    yield f"{rows} of {os.path.basename(data)}"
     yield f"error   {found.metric} {found.error:.4g}\n"
     yield from _importance_lines(found)
     for one in found.dependences:
@@ -994,7 +1016,8 @@ def _importance_lines(found) -> Iterator[str]:
     cells = [["column", f"{found.metric} increases by", "95 % interval", "share of metric"]]
     for one in shown:
         interval = f"{one.low:.4g} to {one.high:.4g}"
-        cells.append([_short(one.name), f"{one.mean:.4g}", interval, f"{one.share or 0:.1%}"])
+        share = f"{one.share or 0:.1%}"
+        cells.append([_short(one.name), f"{one.mean:.4g}", interval, share])
     yield from table(cells if has_shares else [line[:3] for line in cells])
     left = len(found.importances) - len(shown)
     if left:
@@ -1012,15 +1035,20 @@ def _importance_lines(found) -> Iterator[str]:
 def _dependence_lines(found, dependence) -> Iterator[str]:
     """The mean prediction by a column, of the outputs that vary most, at some grid points."""
     kept, outputs = found.widest(MOST_OUTPUTS), found.outputs
-    of = f" of {outputs[0]}" if len(outputs) == 1 and outputs[0] else ""
-    yield f"\nmean {found.response}{of} by {_short(dependence.name)}"
-    step = 1 if dependence.kind == "categories" else -(-len(dependence.grid) // MOST_POINTS)
+    response = found.response
+    if len(outputs) == 1 and outputs[0]:
+        response += f" of {outputs[0]}"
+    yield f"\nmean {response} by {_short(dependence.name)}"
+    step = 1
+    if dependence.kind != "categories":
+        step = -(-len(dependence.grid) // MOST_POINTS)
     cells = []
     if len(outputs) > 1:
         cells.append(["", *(_short(outputs[place]) for place in kept)])
     for value, means in zip(dependence.grid[::step], dependence.means[::step]):
-        name = _short(value) if isinstance(value, str) else f"{value:.4g}"
-        cells.append([name, *(f"{means[place]:.4g}" for place in kept)])
+        line = [_short(value) if isinstance(value, str) else f"{value:.4g}"]
+        line += [f"{means[place]:.4g}" for place in kept]
+        cells.append(line)
     yield from table(cells)
 
 
@@ -1058,49 +1086,73 @@ def info(model, json) -> None:
     if shares is not None:
         pairs = zip(method.input_names(), map(float, shares))
         importances = dict(sorted(pairs, key=itemgetter(1), reverse=True))
-    facts = {
-        "method": method.name,
-        "task": method.task,
-        "labels": None if classes is None else schema.shown(method, classes),
-        "columns": table_schema.titles() if has_columns else None,
-        "n_inputs": method.outcome.n_inputs,
-        "model_bytes": os.path.getsize(model),
-        "probabilities": method.probability_source,
-        "metric_shares": None if metric is None else metric.shares().tolist(),
-        "importances": importances,
-        "params": method.method.values,
-        "info": method.info,
-    }
+    facts = _ModelFacts(
+        method=method.name,
+        task=method.task,
+        labels=None if classes is None else schema.shown(method, classes),
+        columns=table_schema.titles() if has_columns else None,
+        n_inputs=method.outcome.n_inputs,
+        model_bytes=os.path.getsize(model),
+        probabilities=method.probability_source,
+        metric_shares=None if metric is None else metric.shares().tolist(),
+        importances=importances,
+        params=method.method.values,
+        info=method.info,
+    )
     if json:
-        print_json(facts)
-    else:
-        print_pairs(_described(method, facts, single.result(method, facts["model_bytes"])))
+        print_json(vars(facts))
+        return
+    row = single.result(method, facts.model_bytes)
+    print_pairs(_described(method, facts, row))
 
 
-def _described(method, facts, row) -> Iterator[tuple[str, str]]:
+@dataclass(frozen=True)
+class _ModelFacts:
+    """What `rfx info --json` prints."""
+
+    method: str
+    task: str
+    labels: list | None
+    columns: list[str] | None
+    n_inputs: int
+    model_bytes: int
+    probabilities: str | None
+    metric_shares: list[float] | None
+    importances: dict[str, float] | None
+    params: dict
+    info: object
+
+
+def _described(method, facts: _ModelFacts, row) -> Iterator[tuple[str, str]]:
     """(heading, text) pairs of the readable output of info."""
     yield "about", f"{method.name}: {method.method.summary}"
     yield from describe_model(row, every=True)
-    loss = f"loss {method.loss.name}, " if method.loss else ""
-    yield "options", f"{loss}scaling {facts['params'].get('scaling')}, seed {row.seed}"
-    yield "columns", f"{facts['n_inputs']}{_named(facts['columns'])}"
-    if shares := facts["importances"]:
-        first = [f"{name} {share:.1%}" for name, share in list(shares.items())[:MOST_SHARES]]
-        first += ["…"] if len(shares) > MOST_SHARES else []
-        yield "metric", f"{method.preprocessing.scaler.metric.form}: {', '.join(first)}"
+    options = f"scaling {facts.params.get('scaling')}, seed {row.seed}"
+    if method.loss:
+        options = f"loss {method.loss.name}, {options}"
+    yield "options", options
+    yield "columns", f"{facts.n_inputs}{_named(facts.columns)}"
+    if shares := facts.importances:
+        first = [f"{name} {share:.1%}" for name, share in shares.items()]
+        if len(shares) > MOST_SHARES:
+            first[MOST_SHARES:] = ["…"]
+        metric = method.preprocessing.scaler.metric
+        yield "metric", f"{metric.form}: {', '.join(first)}"
         yield "", f"({_ABOUT_SHARES})"
-    if facts["labels"] is not None:
-        yield "labels", f"{len(facts['labels'])}{_named(facts['labels'])}"
+    scaler = method.target_scaler
+    if facts.labels is not None:
+        yield "labels", f"{len(facts.labels)}{_named(facts.labels)}"
         without = "none; train with --calibrate or --loss logistic"
-        yield "probability", facts["probabilities"] or without
-    elif method.target_scaler.kind != "none":
-        learnt = method.target_scaler.to_dict().get("transform")
-        scaler = method.target_scaler
+        yield "probability", facts.probabilities or without
+    elif scaler.kind != "none":
         shift, scale = _number_texts(scaler.shift), _number_texts(scaler.scale)
         how = f"scaled by {scaler.kind}: minus {shift}, divided by {scale}"
-        yield "target", how if learnt is None else f"its logarithm, {how}"
+        is_log = scaler.to_dict().get("transform") is not None
+        yield "target", f"its logarithm, {how}" if is_log else how
     for score in method.info.get("scores") or ():
-        yield score["metric"], f"{score_text(score['metric'], score['score'])} on {score['on']}"
+        metric, rows = score["metric"], score["on"]
+        value = score_text(metric, score["score"])
+        yield metric, f"{value} on {rows}"
     yield seconds_of(row)
 
 
@@ -1113,7 +1165,9 @@ def _named(names) -> str:
     if names is None:
         return ""
     texts = list(map(label_text, names[:MOST_NAMED]))
-    return ": " + ", ".join(texts) + (", …" if len(names) > MOST_NAMED else "")
+    if len(names) > MOST_NAMED:
+        texts.append("…")
+    return ": " + ", ".join(texts)
 
 
 # ---------------------------------------------------------------------- export
@@ -1175,25 +1229,30 @@ def list_methods(names, json) -> None:
     """List the methods and their options with defaults and allowed values."""
     listed = [methods.get(name) for name in names or methods.names()]
     if json:
-        print_json(
-            [
-                {
-                    "name": method.name,
-                    "long_name": next(iter(methods.long_names([method.name])), None),
-                    "summary": method.summary,
-                    "options": method.defaults(),
-                }
-                for method in listed
-            ]
-        )
+        print_json(list(map(_method_facts, listed)))
         return
     for method in listed:
-        long = "".join(f" (or {name})" for name in methods.long_names([method.name]))
-        click.echo(f"{method.name}: {method.summary}{long}")
+        line = f"{method.name}: {method.summary}"
+        for name in methods.long_names([method.name]):
+            line += f" (or {name})"
+        click.echo(line)
         for option in method.declared().values():
-            shown = "" if option.default is None else f", default {option.default}"
-            click.echo(f"  {option.flag:<18} {option.expects()}{shown}")
+            line = f"  {option.flag:<18} {option.expects()}"
+            if option.default is not None:
+                line += f", default {option.default}"
+            click.echo(line)
         click.echo()
+
+
+def _method_facts(method) -> dict[str, object]:
+    """A method as `rfx methods --json` prints it."""
+    long_names = methods.long_names([method.name])
+    return {
+        "name": method.name,
+        "long_name": next(iter(long_names), None),
+        "summary": method.summary,
+        "options": method.defaults(),
+    }
 
 
 # Small values of the options that set the amount of work.
@@ -1220,11 +1279,16 @@ def warm() -> None:
     np = lazy.numpy
     random, begun = np.random.default_rng(0), time.perf_counter()
     X = random.uniform(size=(300, 5))
-    labels = np.where(X[:, 0] + 0.3 * random.normal(size=300) > X[:, 1], 1.0, -1.0)
+    noisy = X[:, 0] + 0.3 * random.normal(size=300)
+    labels = np.where(noisy > X[:, 1], 1.0, -1.0)
+    targets = X @ np.arange(5.0)
     libsvm.parse(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
     for name in methods.names():
-        options = {key: _SMALL[key] for key in methods.get(name).declared() if key in _SMALL}
-        for task, y in (("binary", labels), ("regression", X @ np.arange(5.0))):
+        declared = methods.get(name).declared()
+        options = {key: value for key, value in _SMALL.items() if key in declared}
+        for task, y in (("binary", labels), ("regression", targets)):
             with suppress(RfxError):  # a method without support for this needs no code for it
-                methods.create(name, task=task, **options).fit(X, y).decision_function(X)
-        click.echo(f"{name}: {time.perf_counter() - begun:.1f} s so far", err=True)
+                trained = methods.create(name, task=task, **options).fit(X, y)
+                trained.decision_function(X)
+        seconds = time.perf_counter() - begun
+        click.echo(f"{name}: {seconds:.1f} s so far", err=True)

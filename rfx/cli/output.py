@@ -33,10 +33,9 @@ def table(cells: list[list[str]], left: Iterable[int] = (0,)) -> Iterator[str]:
     """Lines of cells; the columns in `left` are left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*cells)]
     for line in cells:
-        padded = [
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths))
-        ]
+        padded = []
+        for place, (cell, width) in enumerate(zip(line, widths)):
+            padded.append(cell.ljust(width) if place in left else cell.rjust(width))
         yield "  ".join(padded).rstrip()
 
 
@@ -74,7 +73,9 @@ def label_text(label) -> str:
 
 def score_text(metric: str, value: float) -> str:
     """Significant digits of an error in units of the target; four decimals of a share."""
-    return significant(value) if unit_of(metric) == OF_TARGET else f"{value:.4f}"
+    if unit_of(metric) == OF_TARGET:
+        return significant(value)
+    return f"{value:.4f}"
 
 
 def score_texts(metric: str, values: Iterable[float]) -> str:
@@ -87,24 +88,27 @@ def relative_gap(gap: float, objective: float | None) -> float:
     return gap / max(abs(objective or 0.0), 1e-300)
 
 
+_WAYS = {"leave-one-out": "by leave-one-out", "cross-validated": "by cross-validation"}
+
+
 def chosen_words(step: ChoiceTrace) -> str:
     """The outcome of a selection on held-out rows and the number of candidates."""
-    texts = [
-        f"{name.replace('_', ' ')} {value:.4g}"
-        if isinstance(value, (int, float))
-        else f"{name} {value}"
-        for name, value in step.values.items()
-        if name != "round" and value is not None and (value or name != "metric_steps")
-    ]
+    texts = []
+    for name, value in step.values.items():
+        if name == "round" or value is None or (name == "metric_steps" and not value):
+            continue
+        if isinstance(value, (int, float)):
+            texts.append(f"{name.replace('_', ' ')} {value:.4g}")
+        else:
+            texts.append(f"{name} {value}")
     # the iterations of a metric are no trials of their own, as in the progress of the choice
     inner = {"metric_steps"} if "round" in step.options else set()
     trials = set()
     for one in step.tried:
         trials.add(tuple(value for name, value in zip(step.options, one) if name not in inner))
-    ways = {"leave-one-out": "by leave-one-out", "cross-validated": "by cross-validation"}
-    way = ways.get(step.error.split()[0])
-    rows = f"{step.held_out:,}"
-    held_out = f"{way} on {rows} rows" if way else f"on {rows} held-out rows"
+    held_out = f"on {step.held_out:,} held-out rows"
+    if way := _WAYS.get(step.error.split()[0]):
+        held_out = f"{way} on {step.held_out:,} rows"
     return f"{', '.join(texts)}: the best of {len(trials)} {held_out}"
 
 
@@ -123,9 +127,11 @@ def describe_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]
     those of the metric and the method.
     """
     params = row.params
-    split = "" if row.split in (None, "", "all", "default") else f", split {row.split}"
-    sizes = f"{row.n_train or 0:,} rows x {row.n_inputs or 0:,} inputs, {row.task}"
-    yield "data", f"{row.dataset}{split}: {sizes}"
+    data = row.dataset
+    if row.split not in (None, "", "all", "default"):
+        data = f"{data}, split {row.split}"
+    n_rows, n_inputs = row.n_train or 0, row.n_inputs or 0
+    yield "data", f"{data}: {n_rows:,} rows x {n_inputs:,} inputs, {row.task}"
     method = row.method
     if row.kernel:
         method += f", {row.kernel} kernel"
@@ -145,7 +151,9 @@ def describe_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]
 def _size_words(row: Result) -> str:
     """What the predictions of a model are a sum of, and the size of its file."""
     size, n_rows = row.model_size or 0, row.n_train or 0
-    n_bytes = f", {row.model_bytes / 1024:,.0f} KiB" if row.model_bytes else ""
+    n_bytes = ""
+    if row.model_bytes:
+        n_bytes = f", {row.model_bytes / 1024:,.0f} KiB"
     if row.n_features:
         return f"{size:,} of {row.n_features:,} features{n_bytes}"
     if not row.kernel:
@@ -167,38 +175,42 @@ def _training_words(row: Result) -> str:
     if row.gap is None or row.objective is None:
         # a stochastic method ends after its steps
         return f"{steps if row.converged else ended}, without a certificate"
+    gap = relative_gap(row.gap, row.objective)
     if row.params.round_gap is None:
-        return f"{ended}, within {relative_gap(row.gap, row.objective):.1e} of the optimum"
+        return f"{ended}, within {gap:.1e} of the optimum"
     # the gap over all drawn features bounds what those dropped between rounds could still gain
     last = relative_gap(row.params.round_gap, row.objective)
     return (
         f"{ended}, within {last:.1e} of the optimum of the features kept; those dropped could lower"
-        f" the objective by at most {relative_gap(row.gap, row.objective):.0%}"
+        f" the objective by at most {gap:.0%}"
     )
 
 
 def _cost(row: Result) -> tuple[str, str]:
     """The elapsed time and the memory of a run."""
-    total = row.params.seconds_total
-    seconds = "" if total is None else f"{total:.1f} s, "
-    return "cost", f"{seconds}{row.peak_rss_mb:,.0f} MiB of memory"
+    memory, total = f"{row.peak_rss_mb:,.0f} MiB of memory", row.params.seconds_total
+    return "cost", memory if total is None else f"{total:.1f} s, {memory}"
 
 
 def seconds_of(row: Result) -> tuple[str, str]:
     """The seconds of each step; with the total, also the remaining time."""
-    seconds: dict[str, Any] = {
-        "reading": row.params.seconds_read,
-        "choosing": row.params.seconds_validation,
+    params = row.params
+    steps = {
+        "reading": params.seconds_read,
+        "choosing": params.seconds_validation,
         "features": row.seconds_features,
         "training": row.seconds_fit,
         "prediction": row.seconds_predict,
-        "held-out models": row.params.seconds_held_out,
-        "baseline": row.params.seconds_baseline,
+        "held-out models": params.seconds_held_out,
+        "baseline": params.seconds_baseline,
     }
-    seconds = {what: value for what, value in seconds.items() if value is not None}
-    if (total := row.params.seconds_total) is not None:
-        seconds |= {"other": max(0.0, total - sum(seconds.values())), "total": total}
-    return "seconds", ", ".join(f"{what} {value:.2f}" for what, value in seconds.items())
+    seconds = {what: value for what, value in steps.items() if value is not None}
+    total = params.seconds_total
+    if total is not None:
+        other = total - sum(seconds.values())
+        seconds |= {"other": max(0.0, other), "total": total}
+    texts = [f"{what} {value:.2f}" for what, value in seconds.items()]
+    return "seconds", ", ".join(texts)
 
 
 def _scores(row: Result) -> Iterator[tuple[str, str]]:
@@ -206,11 +218,13 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     params, metric = row.params, "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
         rows = "test rows" if params.scored_on is None else f"rows, {params.scored_on}"
-        yield metric, f"{score_text(metric, row.score)} on {row.n_test or 0:,} {rows}"
+        score, n_rows = score_text(metric, row.score), row.n_test or 0
+        yield metric, f"{score} on {n_rows:,} {rows}"
     if params.rmse_by_target is not None:
         if params.target_scaling in (None, "standard"):
             yield "", "of targets in units of their standard deviations"
-        yield "", f"{score_texts('rmse', params.rmse_by_target)} of each target in its own unit"
+        each = score_texts("rmse", params.rmse_by_target)
+        yield "", f"{each} of each target in its own unit"
     if params.leave_one_out_rows is not None:
         yield from _leave_one_out_score(row, metric)
     yield from _aimed_scores(params)
@@ -232,10 +246,12 @@ def _aimed_scores(params: Params) -> Iterator[tuple[str, str]]:
     """The score by the measure that the training aims at, and that of the choice of options."""
     measure, measures = str(params.measure), params.measures or {}
     if measure != "accuracy" and measure in measures:
-        yield measure, f"{score_text(measure, measures[measure])} on the same rows"
+        score = score_text(measure, measures[measure])
+        yield measure, f"{score} on the same rows"
     if params.choice_score is not None:
         name = str(params.choice_metric)
-        yield name, f"{score_text(name, params.choice_score)} on {params.choice_on}"
+        score = score_text(name, params.choice_score)
+        yield name, f"{score} on {params.choice_on}"
 
 
 def _leave_one_out_score(row: Result, metric: str) -> Iterator[tuple[str, str]]:
@@ -261,8 +277,9 @@ def baseline_pairs(row: Result) -> Iterator[tuple[str, str]]:
     parts = [f"{title} {score_text(metric, one)}" for title, one in titled if one is not None]
     yield "baseline", f"{metric} {', '.join(parts)} on {scores.on}"
     for one in row.better:
-        noise = f", within the noise of {row.n_test or 0:,} rows" if one.is_noise else ""
-        yield "", f"{one.name} is better than this model by {score_text(metric, one.gain)}{noise}"
+        gain, n_rows = score_text(metric, one.gain), row.n_test or 0
+        noise = f", within the noise of {n_rows:,} rows" if one.is_noise else ""
+        yield "", f"{one.name} is better than this model by {gain}{noise}"
 
 
 def print_measures(scores: MeasuredScores) -> None:
@@ -271,17 +288,19 @@ def print_measures(scores: MeasuredScores) -> None:
     """
     for name, measure in MEASURES.items():
         if name in scores.values:
-            click.echo(f"{measure.title:<18} {score_text(name, scores.values[name])}")
+            score = score_text(name, scores.values[name])
+            click.echo(f"{measure.title:<18} {score}")
         if name in scores.by_target:
             each = score_texts(name, scores.by_target[name])
-            click.echo(f"{f'{measure.title} by target':<18} {each}")
+            title = f"{measure.title} by target"
+            click.echo(f"{title:<18} {each}")
     labels = list(map(label_text, scores.labels or ()))
     if len(labels) > _MOST_CLASSES:
         click.echo(f"{'confusion':<18} {len(labels)} classes; use --json to print it")
     elif labels:
-        rows = zip(labels, scores.confusion or ())
         cells = [["true, predicted", *labels]]
-        cells += [[label, *map(str, counts)] for label, counts in rows]
+        for label, counts in zip(labels, scores.confusion or ()):
+            cells.append([label, *map(str, counts)])
         click.echo("\n".join(table(cells)))
 
 
@@ -294,12 +313,16 @@ def print_path(rows: list[Result], as_json: bool) -> None:
     kind = "rmse" if rows[0].task == "regression" else "accuracy"
     metric = "train score" if trained else rows[0].metric or "score"
     cells = [["lambda", "nonzeros", "objective", "rel. gap", metric, ""]]
-    for name, row in zip(path_names([row.lam for row in rows if row.lam is not None]), rows):
+    names = path_names([row.lam for row in rows if row.lam is not None])
+    for name, row in zip(names, rows):
         score = row.params.train_score if trained else row.score
-        gap = "-" if row.gap is None else f"{relative_gap(row.gap, row.objective):.1e}"
         shown = "-" if score is None else score_text(kind, score)
+        gap = "-"
+        if row.gap is not None:
+            gap = f"{relative_gap(row.gap, row.objective):.1e}"
         mark = "" if row.converged else "did not converge"
-        cells.append([name, str(row.model_size), f"{row.objective:.6g}", gap, shown, mark])
+        objective = f"{row.objective:.6g}"
+        cells.append([name, str(row.model_size), objective, gap, shown, mark])
     click.echo("\n".join(table(cells, [5])))
 
 
@@ -320,8 +343,8 @@ def finish(rows: list[Result]) -> None:
     stopped = {row.params.ended for row in rows if row.converged is False}
     if stopped:
         usual = "the solver did not converge; try a larger --max-iter or --tol"
-        advice = [text for ended, text in _ADVICE.items() if ended in stopped]
-        click.echo(f"rfx: {[*advice, usual][0]}", err=True)
+        advice = next((text for ended, text in _ADVICE.items() if ended in stopped), usual)
+        click.echo(f"rfx: {advice}", err=True)
     below = [row.params.below for row in rows if row.params.below is not None]
     for words in below:
         click.echo(f"rfx: {words}", err=True)
@@ -329,14 +352,16 @@ def finish(rows: list[Result]) -> None:
         sys.exit(BELOW if below else 3)
 
 
+# The fields of a run that are flags of the same name.
+_SHARED = ("split", "test", "sample_weight", "cv", "holdout", "groups", "time", "calibrate")
+
+
 def command_of(run: Run) -> str:
     """The command that trains this model, ready to copy."""
-    values = {
-        name: getattr(run, name)
-        for name in ("split", "test", "sample_weight", "cv", "holdout", "groups", "time")
-    }
-    values |= {"calibrate": run.calibrate, "zero_based": run.zero_based or None}
-    values |= {} if run.reading is None else run.reading.given()
+    values = {name: getattr(run, name) for name in _SHARED}
+    values["zero_based"] = run.zero_based or None
+    if run.reading is not None:
+        values |= run.reading.given()
     words = ["rfx", "train", "--method", run.method, "--data", run.dataset]
     for name, value in [*values.items(), *run.options.items(), ("seed", run.seed)]:
         flag = name.replace("_", "-")
@@ -410,8 +435,11 @@ class Progress:
 
     def count(self, done: int, total: int, words: str = "", more: float = 0.0) -> None:
         """Report the number of finished items; words: those in progress; more: results so far."""
-        self._words = f"{done} of {total} done" + (f", {words}" if words else "")
-        self._share, self._earlier = (done + more) / total if total else None, 0.0
+        self._words = f"{done} of {total} done"
+        if words:
+            self._words += f", {words}"
+        self._share = (done + more) / total if total else None
+        self._earlier = 0.0
 
     def runs(self, done: int, total: int, working) -> None:
         """Report the number of finished runs; working: for each run in progress, its name and
@@ -458,9 +486,12 @@ class Progress:
     def line(self) -> str:
         """Seconds since the start, the last step, and the remaining time if it is known."""
         elapsed = time.monotonic() - self.start
-        parts = [clock(elapsed), *([self._words] if self._words else [])]
+        parts = [clock(elapsed)]
+        if self._words:
+            parts.append(self._words)
         if self._share is not None and self._share >= LEAST:
-            parts.append(f"{clock((self._earlier + elapsed) * (1 / self._share - 1))} left")
+            left = (self._earlier + elapsed) * (1 / self._share - 1)
+            parts.append(f"{clock(left)} left")
         return ", ".join(parts)
 
 

@@ -38,8 +38,9 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
         source, reading = own.paths[-1], own.reading
     if is_named(source):
         X, y = _test_rows(source, split=split, seed=seed, task=method.task)
-        narrow = scipy.sparse.issparse(X)
-        return libsvm.narrowed(X, n_inputs, source, strict) if narrow else X, y
+        if scipy.sparse.issparse(X):
+            X = libsvm.narrowed(X, n_inputs, source, strict)
+        return X, y
     share = check_split(source, split, [])
     X, y = tables.other_rows(
         source, method.schema, n_inputs, reading, method.letters, strict, targets
@@ -80,20 +81,18 @@ def predictions(method, labels, shown, prefix, ids, names=None) -> str:
     shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None. names: of the
     columns of `shown`, if they are not the labels.
     """
-    named = {} if ids is None else {"id_" * (ids[0] == "prediction") + ids[0]: ids[1]}
-    numbers = [str(place + 1) for place in range(labels.shape[1])] if labels.ndim == 2 else None
-    if numbers is None:
-        columns = named | {"prediction": _cells(schema.shown(method, labels))}
+    columns = {}
+    if ids is not None:
+        name, cells = ids
+        columns["id_prediction" if name == "prediction" else name] = cells
+    if labels.ndim == 1:
+        columns["prediction"] = _cells(schema.shown(method, labels))
     else:
-        targets = zip(numbers, labels.T.tolist())
-        columns = named | {f"prediction_{name}": _cells(values) for name, values in targets}
+        for number, column in enumerate(labels.T.tolist(), 1):
+            columns[f"prediction_{number}"] = _cells(column)
     if shown is not None:
         values = shown if shown.ndim == 2 else shown[:, None]
-        names = numbers if names is None else names
-        if names is None:
-            names = [""] * values.shape[1]
-            if method.classes is not None and len(names) == len(method.classes):
-                names = _cells(schema.shown(method, method.classes))
+        names = _shown_names(method, labels, values.shape[1]) if names is None else names
         for name, column in zip(names, values.T.tolist()):
             title = "_".join(filter(None, (prefix, name)))
             title = f"probability_{title}" if title in columns else title
@@ -101,6 +100,17 @@ def predictions(method, labels, shown, prefix, ids, names=None) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([columns, *zip(*columns.values())])
     return text.getvalue()
+
+
+def _shown_names(method, labels, count: int) -> list[str]:
+    """The names of so many columns beside the predicted labels: the numbers of targets, or the
+    classes; empty for a single column.
+    """
+    if labels.ndim == 2:
+        return [str(number) for number in range(1, labels.shape[1] + 1)]
+    if method.classes is not None and len(method.classes) == count:
+        return _cells(schema.shown(method, method.classes))
+    return [""] * count
 
 
 def _cells(values: list) -> list[str]:

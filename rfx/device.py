@@ -15,17 +15,27 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from rfx import lazy, steps
 from rfx.errors import DataError, UsageError
+from rfx.types import DeviceArray, Inputs
+
+T = TypeVar("T")
+# of each row
+Numbers: TypeAlias = np.ndarray | tuple[np.ndarray, ...]
+# maps the namespace of arrays and distances s to -k'(s) / s
+Slope: TypeAlias = Callable[[ModuleType, DeviceArray], DeviceArray]
 
 # Rows from which `auto` takes a GPU: fewer take less time than its start.
 MANY = 20_000
 # Entries of a tile of values, and rows and columns of a tile of a factor.
-ENTRIES, PANEL = 1 << 25, 4096
+ENTRIES = 1 << 25
+PANEL = 4096
 # Tiles in memory at a time.
 TEMPORARY = 8
 # Squared distances below this multiple of ||x||^2 + ||y||^2 are rounding errors: 0.
@@ -69,7 +79,8 @@ def _matern5(xp, t):
 
 
 def _multiscale(xp, t):
-    return sum(xp.exp(-scale * t) for scale in (1 / 16, 1 / 4, 1, 4, 16)) / 5
+    scales = (1 / 16, 1 / 4, 1, 4, 16)
+    return sum(xp.exp(-scale * t) for scale in scales) / len(scales)
 
 
 def _positive(xp, t):
@@ -88,7 +99,7 @@ def _square(xp, t):
     return t * t
 
 
-FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+FUNCTIONS: dict[str, Callable[[ModuleType, DeviceArray], DeviceArray]] = {
     "cos_turns": _cos_turns,
     "cube": _cube,
     "exp": _exp,
@@ -125,18 +136,18 @@ class Accelerator:
         Whether it was asked for by name, so that what it lacks is an error.
     """
 
-    xp: Any
-    device: Any
+    xp: ModuleType
+    device: object
     name: str
     double: bool
     free: Callable[[], int]
     demanded: bool = True
 
-    def put(self, values: Any, dtype: Any = np.float64) -> Any:
+    def put(self, values: ArrayLike, dtype: DTypeLike = np.float64) -> DeviceArray:
         """A copy of a numpy array on the device, in that type."""
         return self.xp.asarray(np.array(values, dtype, order="C"), device=self.device)
 
-    def get(self, array: Any) -> np.ndarray:
+    def get(self, array: DeviceArray) -> np.ndarray:
         """An array of the device as a float64 numpy array."""
         return np.asarray(numpy_of(array), np.float64)
 
@@ -155,7 +166,8 @@ class Accelerator:
 
     def room_mb(self) -> float:
         """MiB for a matrix with its factor in place, beside the tiles of its computation."""
-        return max(0.0, 0.95 * self.free() / 2**20 - TEMPORARY * 8 * ENTRIES / 2**20)
+        tiles_mb = TEMPORARY * 8 * ENTRIES / 2**20
+        return max(0.0, 0.95 * self.free() / 2**20 - tiles_mb)
 
 
 _used: contextvars.ContextVar[Accelerator | str | None] = contextvars.ContextVar(
@@ -174,11 +186,12 @@ def found() -> Accelerator | None:
     return None
 
 
-def _gpu(name: str, library: Any) -> Accelerator:  # pragma: no cover
+def _gpu(name: str, library: ModuleType) -> Accelerator:  # pragma: no cover
     if name == "torch":
         title = library.cuda.get_device_name()
         version = "".join(map(str, library.cuda.get_device_capability()))
-        xp, device = lazy.array_api_torch, library.device("cuda")
+        xp = lazy.array_api_torch
+        device = library.device("cuda")
         library.backends.cuda.matmul.allow_tf32 = False
 
         def free() -> int:
@@ -190,7 +203,8 @@ def _gpu(name: str, library: Any) -> Accelerator:  # pragma: no cover
     else:
         version = library.cuda.Device().compute_capability
         title = library.cuda.runtime.getDeviceProperties(0)["name"].decode()
-        xp, device = lazy.array_api_cupy, library.cuda.Device()
+        xp = lazy.array_api_cupy
+        device = library.cuda.Device()
         pool = library.get_default_memory_pool()
 
         def free() -> int:
@@ -250,13 +264,13 @@ def parts(rows: int) -> int | None:
     return max(1, int(accelerator.room_mb() * 2**20 // (TEMPORARY * 8 * rows**2)))
 
 
-def for_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+def for_rows(function: Callable[..., T]) -> Callable[..., T]:
     """A decorator of methods whose first argument is X (n, d): `auto` becomes a device for n
     rows.
     """
 
     @functools.wraps(function)
-    def decided(self: Any, X: Any, *rest: Any, **named: Any) -> Any:
+    def decided(self: object, X: Inputs, *rest: object, **named: object) -> T:
         if _used.get() != "auto":
             return function(self, X, *rest, **named)
         accelerator = found() if X.shape[0] >= MANY else None
@@ -270,11 +284,11 @@ def for_rows(function: Callable[..., Any]) -> Callable[..., Any]:
 # ---------------------------------------------------------------------- primitives
 
 
-def _space(array: Any) -> Any:
+def _space(array: DeviceArray) -> ModuleType:
     return lazy.array_api_compat.array_namespace(array)
 
 
-def _zeros(shape: tuple[int, ...], like: Any) -> Any:
+def _zeros(shape: tuple[int, ...], like: DeviceArray) -> DeviceArray:
     device = lazy.array_api_compat.device(like)
     return _space(like).zeros(shape, dtype=like.dtype, device=device)
 
@@ -288,25 +302,28 @@ def _ranges(count: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def compare(X: Any, Y: Any, how: str) -> Any:
+def compare(X: DeviceArray, Y: DeviceArray, how: str) -> DeviceArray:
     """(n, m) comparisons of the rows of X (n, d) and Y (m, d); how: one of COMPARED."""
     xp = _space(X)
     if how == "l1":
         total = _zeros((X.shape[0], Y.shape[0]), X)
         for k in range(X.shape[1]):
-            total += xp.abs(X[:, k : k + 1] - Y[:, k][None, :])
+            differences = X[:, k : k + 1] - Y[:, k][None, :]
+            total += xp.abs(differences)
         return total
     values = X @ Y.T
     if how == "dot":
         return values
-    lengths = xp.sum(X * X, axis=1)[:, None] + xp.sum(Y * Y, axis=1)[None, :]
+    own = xp.sum(X * X, axis=1)
+    others = xp.sum(Y * Y, axis=1)
+    lengths = own[:, None] + others[None, :]
     values *= -2.0
     values += lengths
     values = xp.where(values > ROUNDING * lengths, values, xp.zeros_like(values))
     return xp.sqrt(values) if how == "l2" else values
 
 
-def carry_out(todo: steps.Steps, X: Any) -> Any:
+def carry_out(todo: steps.Steps, X: DeviceArray) -> DeviceArray:
     """The result of steps, whose arrays are on X's device, for the rows X (n, d)."""
     for step in todo:
         X = STEPS[type(step)](_space(X), X, step)
@@ -349,7 +366,7 @@ def _sum(xp, X, step):
     return sum(carry_out(part, X) for part in step.parts)
 
 
-STEPS: dict[type[steps.Step], Callable[[Any, Any, Any], Any]] = {
+STEPS: dict[type[steps.Step], Callable[[ModuleType, DeviceArray, Any], DeviceArray]] = {
     steps.Scale: _scale,
     steps.Linear: _linear,
     steps.Function: _function,
@@ -377,20 +394,23 @@ class KernelRows:
     """
 
     accelerator: Accelerator
-    rows: Any
+    rows: DeviceArray
     how: str
     finishing: steps.Steps
 
-    def block(self, X: Any) -> Any:
+    def block(self, X: DeviceArray) -> DeviceArray:
         """(n, m) values of the rows X (n, d) of the device, in one tile."""
         return carry_out(self.finishing, compare(X, self.rows, self.how))
 
-    def values(self, X: Any, dtype: Any = np.float64, factors: Any = None) -> Values:
+    def values(
+        self, X: DeviceArray, dtype: DTypeLike = np.float64, factors: np.ndarray | None = None
+    ) -> Values:
         """All values (n, m) of the rows X, a numpy array or one of the device, in float64 or
         float32; factors: multiply rows and columns, (n,).
         """
         X = self._on_device(X)
-        xp, shape = self.accelerator.xp, (X.shape[0], self.rows.shape[0])
+        xp = self.accelerator.xp
+        shape = (X.shape[0], self.rows.shape[0])
         kind = getattr(xp, np.dtype(dtype).name)
         out = xp.empty(shape, dtype=kind, device=self.accelerator.device)
         factors = None if factors is None else self.accelerator.put(factors)
@@ -401,21 +421,23 @@ class KernelRows:
             out[rows, :] = xp.astype(part, kind)
         return Values(self.accelerator, out)
 
-    def times(self, X: Any, coef: np.ndarray) -> np.ndarray:
+    def times(self, X: DeviceArray, coef: np.ndarray) -> np.ndarray:
         """(n,) or (n, k) sums of the values of X times coefficients (m,) or (m, k)."""
-        X, weights = self._on_device(X), self.accelerator.put(coef)
-        parts = [
-            self.accelerator.get(self.block(X[rows, :]) @ weights)
-            for rows in tiles(X.shape[0], self.rows.shape[0])
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, *coef.shape[1:]))
+        X = self._on_device(X)
+        weights = self.accelerator.put(coef)
+        # with no rows there are no parts
+        parts = [np.zeros((0, *coef.shape[1:]))]
+        for rows in tiles(X.shape[0], self.rows.shape[0]):
+            values = self.block(X[rows, :])
+            parts.append(self.accelerator.get(values @ weights))
+        return np.concatenate(parts)
 
-    def _on_device(self, X: Any) -> Any:
+    def _on_device(self, X: DeviceArray) -> DeviceArray:
         return self.accelerator.put(X) if isinstance(X, np.ndarray) else X
 
     def outer_product(
         self,
-        slope: Callable[[Any, Any], Any],
+        slope: Slope,
         coef: np.ndarray,
         rows: np.ndarray,
         weights: np.ndarray,
@@ -426,7 +448,8 @@ class KernelRows:
 
         slope: maps a namespace and distances s to -k'(s) / s; unused for `l1`.
         """
-        put, Z = self.accelerator.put, self.rows
+        put = self.accelerator.put
+        Z = self.rows
         xp, at, C, w = self.accelerator.xp, Z, put(coef), put(weights)
         if not np.array_equal(rows, np.arange(Z.shape[0])):
             at = xp.take(Z, xp.asarray(rows, device=self.accelerator.device), axis=0)
@@ -437,27 +460,32 @@ class KernelRows:
                 total += weighted.T @ G if full else xp.sum(weighted * G, axis=0)
         return self.accelerator.get(total)
 
-    def _gradients(self, slope: Callable[[Any, Any], Any], at: Any, C: Any) -> Iterator[Any]:
-        xp, Z = self.accelerator.xp, self.rows
+    def _gradients(self, slope: Slope, at: DeviceArray, C: DeviceArray) -> Iterator[DeviceArray]:
+        xp = self.accelerator.xp
+        Z = self.rows
         if self.how == "l1":
             K = self.block(at)
-            columns = [
-                -(K * xp.sign(at[:, k : k + 1] - Z[:, k][None, :])) @ C for k in range(Z.shape[1])
-            ]
+            columns = []
+            for k in range(Z.shape[1]):
+                signs = xp.sign(at[:, k : k + 1] - Z[:, k][None, :])
+                columns.append(-(K * signs) @ C)
             every = xp.stack(columns, axis=1)
             yield from (every[:, :, k] for k in range(C.shape[1]))
             return
         S = slope(xp, compare(at, Z, self.how))
         totals = S @ C
         for k in range(C.shape[1]):
-            yield S @ (C[:, k : k + 1] * Z) - totals[:, k : k + 1] * at
+            output = slice(k, k + 1)
+            yield S @ (C[:, output] * Z) - totals[:, output] * at
 
 
 class Values:
     """A matrix (n, m) on a device, whose products and solutions are numpy arrays."""
 
-    def __init__(self, accelerator: Accelerator, array: Any) -> None:
-        self.accelerator, self.array, self.shape = accelerator, array, tuple(array.shape)
+    def __init__(self, accelerator: Accelerator, array: DeviceArray) -> None:
+        self.accelerator = accelerator
+        self.array = array
+        self.shape = tuple(array.shape)
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -465,20 +493,25 @@ class Values:
     def __matmul__(self, V: np.ndarray) -> np.ndarray:
         return self.accelerator.get(self.array @ self._put(V))
 
-    def __getitem__(self, index: Any) -> Values:
+    def __getitem__(self, index: np.ndarray | tuple[np.ndarray, ...]) -> Values:
         """The values of some rows, or of some rows and columns, as from numpy.ix_."""
-        xp, device, part = self.accelerator.xp, self.accelerator.device, self.array
+        xp = self.accelerator.xp
+        device = self.accelerator.device
+        part = self.array
         for axis, numbers in enumerate(index if isinstance(index, tuple) else (index,)):
             part = xp.take(part, xp.asarray(numbers.ravel(), device=device), axis=axis)
         return Values(self.accelerator, part)
 
-    def factored(self, shift: Any, dtype: Any = np.float64, copy: bool = True) -> CholeskyFactor:
+    def factored(
+        self, shift: ArrayLike, dtype: DTypeLike = np.float64, copy: bool = True
+    ) -> CholeskyFactor:
         """The factor of this symmetric matrix plus shift, a number or (n,), on the diagonal.
 
         dtype applies where float64 is slow. Without a copy the values are overwritten. Raises
         LinAlgError if there is no factor.
         """
-        xp, n = self.accelerator.xp, len(self)
+        xp = self.accelerator.xp
+        n = len(self)
         kind = xp.float64 if self.accelerator.double else getattr(xp, np.dtype(dtype).name)
         A = xp.astype(self.array, kind, copy=True) if copy else self.array
         added = self.accelerator.put(np.broadcast_to(shift, (n,)))
@@ -487,7 +520,7 @@ class Values:
             A[own, own] += unit * xp.astype(added[own], A.dtype)
         return CholeskyFactor(self.accelerator, factor(A))
 
-    def _put(self, V: np.ndarray) -> Any:
+    def _put(self, V: np.ndarray) -> DeviceArray:
         return self.accelerator.xp.astype(self.accelerator.put(V), self.array.dtype)
 
 
@@ -507,7 +540,9 @@ class CholeskyFactor(Values):
         """The `last` entries, by default all (n,), of the diagonal of A^-1: the squared lengths of
         the columns of L^-1.
         """
-        L, xp, parts = self.array, self.accelerator.xp, []
+        L = self.array
+        xp = self.accelerator.xp
+        parts = []
         count = len(self) if last is None else last
         for own in _ranges(len(self), PANEL):
             if own.stop <= len(self) - count:
@@ -520,12 +555,13 @@ class CholeskyFactor(Values):
         return np.concatenate(parts)[-count:]
 
 
-def factor(A: Any) -> Any:
+def factor(A: DeviceArray) -> DeviceArray:
     """A (n, n) with its Cholesky factor in the lower triangle, which it overwrites by panels.
 
     Raises numpy's LinAlgError if A is not positive definite.
     """
-    xp, panels = _space(A), _ranges(A.shape[0], PANEL)
+    xp = _space(A)
+    panels = _ranges(A.shape[0], PANEL)
     for place, own in enumerate(panels):
         try:
             L = xp.linalg.cholesky(A[own, own])
@@ -545,14 +581,15 @@ def factor(A: Any) -> Any:
     return A
 
 
-def forward(L: Any, B: Any) -> Any:
+def forward(L: DeviceArray, B: DeviceArray) -> DeviceArray:
     """L^-1 B for B (n, k), which it overwrites."""
     for own in _ranges(L.shape[0], PANEL):
-        B[own, :] = _triangular(L[own, own], B[own, :] - L[own, : own.start] @ B[: own.start, :])
+        right = B[own, :] - L[own, : own.start] @ B[: own.start, :]
+        B[own, :] = _triangular(L[own, own], right)
     return B
 
 
-def backward(L: Any, B: Any) -> Any:
+def backward(L: DeviceArray, B: DeviceArray) -> DeviceArray:
     """L'^-1 B for B (n, k), which it overwrites."""
     for own in reversed(_ranges(L.shape[0], PANEL)):
         right = B[own, :] - L[own.stop :, own].T @ B[own.stop :, :]
@@ -560,7 +597,7 @@ def backward(L: Any, B: Any) -> Any:
     return B
 
 
-def _triangular(T: Any, B: Any, upper: bool = False) -> Any:
+def _triangular(T: DeviceArray, B: DeviceArray, upper: bool = False) -> DeviceArray:
     """T^-1 B; the standard has no solver for triangles, but PyTorch has."""
     linalg = _space(T).linalg
     if hasattr(linalg, "solve_triangular"):
@@ -568,33 +605,34 @@ def _triangular(T: Any, B: Any, upper: bool = False) -> Any:
     return linalg.solve(T, B)
 
 
-def add_gram(G: Any, Z: Any) -> None:
+def add_gram(G: DeviceArray, Z: DeviceArray) -> None:
     """G (D, D) <- G + Z'Z for Z (n, D), in the lower triangle and the tiles of the diagonal."""
     for own in _ranges(Z.shape[1], PANEL):
-        G[own.start :, own] += _space(Z).astype(Z[:, own.start :].T @ Z[:, own], G.dtype)
+        product = Z[:, own.start :].T @ Z[:, own]
+        G[own.start :, own] += _space(Z).astype(product, G.dtype)
 
 
 # ---------------------------------------------------------------------- arrays of the user
 
 
-def numpy_of(X: Any) -> Any:
+def numpy_of(X: T) -> T | np.ndarray:
     """The array of one of LIBRARIES, on any device, as a numpy array; anything else unchanged."""
     if not _foreign(X):
         return X
     return np.asarray(X.cpu() if hasattr(X, "cpu") else X.get() if hasattr(X, "get") else X)
 
 
-def like_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+def like_rows(function: Callable[..., Numbers]) -> Callable[..., DeviceArray]:
     """A decorator of methods of rows X: numbers come out in the library of X, and on its device."""
 
     @functools.wraps(function)
-    def converted(self: Any, X: Any, **named: Any) -> Any:
+    def converted(self: object, X: DeviceArray, **named: object) -> DeviceArray:
         values = function(self, X, **named)
         if isinstance(values, tuple):
             return tuple(placed(one, X) for one in values)
         return placed(values, X)
 
-    def placed(values: np.ndarray, X: Any) -> Any:
+    def placed(values: np.ndarray, X: DeviceArray) -> DeviceArray:
         if not _foreign(X) or values.dtype.kind not in "fiub":
             return values
         return _space(X).asarray(values, device=lazy.array_api_compat.device(X))
@@ -602,5 +640,5 @@ def like_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     return converted
 
 
-def _foreign(X: Any) -> bool:
+def _foreign(X: object) -> bool:
     return type(X).__module__.partition(".")[0] in LIBRARIES

@@ -8,7 +8,7 @@ range.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Loss:
     curvature: float = np.inf
     epsilon: float = 0.0
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return get_loss, (self.name, self.epsilon)
 
 
@@ -58,9 +58,10 @@ class Weighted(SmoothLoss):
     """
 
     def __init__(self, loss: SmoothLoss) -> None:
-        self.base, self.name = loss, loss.name
+        self.base = loss
+        self.name = loss.name
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Weighted, (self.base,)
 
     def value(self, z, y):
@@ -177,7 +178,8 @@ class EpsilonInsensitiveLoss(Loss):
     """
 
     def __init__(self, epsilon: float, name: str = "epsilon_insensitive") -> None:
-        self.epsilon, self.name = epsilon, name
+        self.epsilon = epsilon
+        self.name = name
 
     def value(self, z, y):
         return np.maximum(0.0, np.abs(z - y) - self.epsilon)
@@ -229,8 +231,11 @@ def _onto_simplex(u: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # The tube of epsilon_insensitive, by default.
 EPSILON = 0.1
-Squared, SquaredHinge, Hinge = SquaredLoss(), SquaredHingeLoss(), HingeLoss()
-Logistic, Softmax = LogisticLoss(), SoftmaxLoss()
+Squared = SquaredLoss()
+SquaredHinge = SquaredHingeLoss()
+Hinge = HingeLoss()
+Logistic = LogisticLoss()
+Softmax = SoftmaxLoss()
 Absolute = EpsilonInsensitiveLoss(0.0, "absolute")  # |z - y|
 
 

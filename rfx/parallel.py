@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ContextDecorator, contextmanager
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -43,9 +43,11 @@ class cached(Generic[T]):
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
-        self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
+        self.function = function
+        self.name = function.__name__
+        self.__doc__ = function.__doc__
 
-    def __get__(self, instance: Any, owner: type | None = None) -> T:
+    def __get__(self, instance: object, owner: type | None = None) -> T:
         if instance is None:
             return self  # type: ignore[return-value]
         value = instance.__dict__[self.name] = self.function(instance)
@@ -122,7 +124,7 @@ def for_ranges(
     threads = min(threads, parts)
     if threads == 1:
         return [function(start, stop) for start, stop in ranges]
-    results: list[Any] = [None] * parts
+    results: list[T | None] = [None] * parts
     # an iterator in C returns each number to one thread only
     numbers = iter(range(parts))
 
@@ -207,13 +209,21 @@ def add_gram(A: np.ndarray, out: np.ndarray) -> None:
 # ---------------------------------------------------------------------------- BLAS
 
 
+class BlasLibrary(Protocol):
+    """A BLAS that this process has loaded, as threadpoolctl represents it."""
+
+    def get_num_threads(self) -> int: ...
+
+    def set_num_threads(self, num_threads: int) -> None: ...
+
+
 @lru_cache(maxsize=1)
-def _libraries() -> list[Any]:
+def _libraries() -> list[BlasLibrary]:
     controllers = lazy.threadpoolctl.ThreadpoolController().lib_controllers
     return [library for library in controllers if library.user_api == "blas"]
 
 
-def _set_blas_threads(counts: list[tuple[Any, int]]) -> None:
+def _set_blas_threads(counts: list[tuple[BlasLibrary, int]]) -> None:
     """Set numbers of threads: (library, number) pairs, from any thread.
 
     threadpoolctl allows only the first thread that ever set one to change it, and silently ignores
@@ -235,8 +245,9 @@ class _OneBlasThread(ContextDecorator):
     """
 
     def __init__(self) -> None:
-        self.lock, self.entered = threading.RLock(), 0
-        self.before: list[tuple[Any, int]] = []
+        self.lock = threading.RLock()
+        self.entered = 0
+        self.before: list[tuple[BlasLibrary, int]] = []
 
     def __enter__(self) -> None:
         with self.lock:
@@ -246,7 +257,7 @@ class _OneBlasThread(ContextDecorator):
                 self.before = [(library, count) for library, count in counts if count != 1]
                 _set_blas_threads([(library, 1) for library, _ in self.before])
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         with self.lock:
             self.entered -= 1
             if not self.entered:

@@ -7,9 +7,10 @@ step. Docstrings describe the effect of a step on a row x.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 # The functions of a number t for `Function`.
 FUNCTIONS = {
@@ -276,14 +277,14 @@ class Shares(Step):
     """x_j / sum_i x_i, and 1/n for each if the sum is 0."""
 
 
-def scaled(factor: Any, count: int) -> Scale:
+def scaled(factor: ArrayLike, count: int) -> Scale:
     """The step that multiplies each of `count` numbers by a common factor, or by factors of
     (count,).
     """
     return Scale(np.zeros(count), np.broadcast_to(np.asarray(factor, np.float64), (count,)))
 
 
-def linear(matrix: np.ndarray, offset: Any = 0.0) -> Linear:
+def linear(matrix: np.ndarray, offset: ArrayLike = 0.0) -> Linear:
     """The step x matrix + offset for a matrix (n, m) and an offset (m,) or one number."""
     made = np.broadcast_to(np.asarray(offset, np.float64), (matrix.shape[1],))
     return Linear(np.asarray(matrix), made)
@@ -294,6 +295,6 @@ def constant(count: int, values: np.ndarray) -> Steps:
     return (linear(np.zeros((count, len(values))), values),)
 
 
-def rounded(dtype: Any) -> Steps:
+def rounded(dtype: DTypeLike) -> Steps:
     """A `Round` for numbers stored in float32, nothing for float64."""
     return (Round(),) if np.dtype(dtype) == np.float32 else ()

@@ -15,3 +15,6 @@ Arrays: TypeAlias = dict[str, np.ndarray]
 JsonObject: TypeAlias = dict[str, Any]
 # the parameters of a kernel by name: numbers, and arrays of kernels that learn some from the rows
 KernelParams: TypeAlias = dict[str, Any]
+# an array of the array API standard (data-apis.org): of numpy, or of a library on its device
+# (untyped)
+DeviceArray: TypeAlias = Any

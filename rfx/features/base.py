@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,7 +65,7 @@ class Vectors:
         self.sums = np.zeros(self.W.shape[1])
         add_all(self.W, self.sums)
 
-    def compute(self, X, out, function: Callable[..., Any], *more, finish=None):
+    def compute(self, X, out, function: Callable[..., None], *more, finish=None):
         """function(*packed rows, W, sums, *more, out) for every part of the rows of X (n,
         n_inputs), array or CSR, and of out (n, D), then finish(out) while that is in cache.
         """
@@ -87,7 +87,7 @@ class Vectors:
         return out
 
 
-def each_part(X, width: int, function: Callable[[slice, Any], Any], work: float) -> None:
+def each_part(X, width: int, function: Callable[[slice, Inputs], None], work: float) -> None:
     """function(rows, these rows of X) for every part of the rows of X (n, d), array or CSR, by
     several threads; width: features per row, which decide the size of the parts.
     """

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -36,6 +36,7 @@ from rfx.features.random import (
     uniforms,
 )
 from rfx.kernels import Kernel
+from rfx.kernels.base import Parameters
 from rfx.kernels.distances import (
     SCALES,
     AdditiveChi2,
@@ -168,7 +169,7 @@ class FourierMap(FeatureMap):
         return 1 if name == "laplacian-l2" else 0
 
     @classmethod
-    def drawn(cls, name: str, draws: Independent, params: dict[str, Any]) -> np.ndarray:
+    def drawn(cls, name: str, draws: Independent, params: Parameters) -> np.ndarray:
         """(count, n_inputs) draws of w, from all parameters of the kernel."""
         return cls.frequencies(name, draws, params["gamma"])
 
@@ -257,7 +258,7 @@ class HadamardMap(SeededMap, FourierMap):
         return random.padded(self.n_inputs)
 
     @cached
-    def _plan(self) -> Any:
+    def _plan(self) -> tuple[np.ndarray, ...]:
         """What `_turns` takes: signs of the blocks that are needed, where the features of each
         begin, and by blocks the feature, its direction in the block and its length.
         """
@@ -468,6 +469,7 @@ class AdditiveChi2Map(FeatureMap):
         "columns": Array("i", "features", places="inputs"),
     }
     width = 0
+    frequencies = MapArray()
     phases = MapArray()
     scales = MapArray()
     columns = MapArray()
@@ -491,17 +493,16 @@ class AdditiveChi2Map(FeatureMap):
     def compute(self, X, out):
         self.kernels[0].check(X, self.params)
         columns = self.columns.astype(np.int64)
-        turns = self.arrays["frequencies"]
 
         def part(rows, some):
             own = as_array(some).astype(np.float64)
-            _waves(own, columns, turns, self.phases, self.scales, out[rows])
+            _waves(own, columns, self.frequencies, self.phases, self.scales, out[rows])
 
         each_part(X, self.n_inputs + self.n_features, part, 20 * out.size)
 
     def own_steps(self):
         inputs = told.Select(self.columns)
-        turns = self.arrays["frequencies"].astype(np.float64)
+        turns = self.frequencies.astype(np.float64)
         phases = self.phases.astype(np.float64)
         logarithms = inputs, told.Function("log_positive")
         cosines = *logarithms, told.Scale(-phases / turns, turns), told.Function("cos_turns")

@@ -262,6 +262,7 @@ class Trainer:
             errors.append(float(root_mean_square(differences)))
         best = int(np.argmin(errors))
         trained = fits[best]
+        assert trained.chosen is not None
         chosen = {k: v for k, v in trained.chosen.values.items() if k in CHOSEN}
         outcome = replace(
             trained.outcome,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +14,10 @@ from rfx.errors import UsageError, or_near
 from rfx.model import Array
 from rfx.options import Option
 from rfx.plugins import Registry
+from rfx.types import DeviceArray
+
+# A kernel's parameters by name, as its class declares them.
+Parameters: TypeAlias = dict[str, Any]
 
 # ----------------------------------------------------------------------
 # Compiled comparisons of many pairs of rows: distances, from differences or inner products, and
@@ -268,7 +273,7 @@ class Kernel:
             raise UsageError(f"kernel {self.name} can't be exported: there are no steps for it")
         return ()
 
-    def slope(self, xp, s) -> Any:
+    def slope(self, xp: ModuleType, s: DeviceArray) -> DeviceArray:
         """-k'(s) / s for metric values of scaled rows with distance s, arrays of the namespace xp;
         0 if there is no derivative at s = 0.
         """

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +21,7 @@ from rfx.kernels.base import (
     sum_differences,
 )
 from rfx.parallel import DENSE, cached, for_ranges, matmul, one_blas_thread
+from rfx.types import DeviceArray, Inputs
 
 # ----------------------------------------------------------------------
 # Two-valued columns, such as one-hot categories, as bits: the distance of two rows in them is a
@@ -193,12 +193,12 @@ class Prepared:
         self.params = params
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
         self.shape = X.shape
-        self._X: Any = X.tocsr() if sp.issparse(X) else None
+        self._X: Inputs = X.tocsr() if sp.issparse(X) else None
         self._Z: np.ndarray | None = None
         self._norms: np.ndarray | None = None
         self._cast: Prepared | None = None
-        self._bits: Any = None
-        self._binary: Any = None
+        self._bits: np.ndarray | None = None
+        self._binary: Binary | None = None
         self.centre: np.ndarray | None = None
         few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
         if centre is None:
@@ -291,12 +291,12 @@ class Prepared:
         """The scaled rows as columns (d, n), contiguous."""
         return np.ascontiguousarray(self.dense().T)
 
-    def sparse_rows(self) -> Any:
+    def sparse_rows(self) -> sp.csr_matrix:
         """The scaled rows (n, d) as CSR float64, if they are compared as such."""
         return self._X
 
     @cached
-    def sparse_columns(self) -> Any:
+    def sparse_columns(self) -> sp.csc_matrix:
         """`sparse_rows` as CSC."""
         return self._X.tocsc()
 
@@ -304,7 +304,9 @@ class Prepared:
         """((n, d - k) scaled rows without the k columns compared as bits, (n, words) these
         bits).
         """
-        return np.ascontiguousarray(self.dense()[:, self._binary.rest]), self._bits
+        assert self._binary is not None
+        rest = self.dense()[:, self._binary.rest]
+        return np.ascontiguousarray(rest), self._bits
 
     @cached
     def narrow_columns(self) -> tuple[np.ndarray, ...]:
@@ -313,6 +315,7 @@ class Prepared:
 
     def unit(self, dtype) -> np.ndarray:
         """(1,) the contribution of a differing bit to a distance."""
+        assert self._binary is not None
         gap = np.full((1, 1), self._binary.gap)
         self.kernel.scale(gap, self.params)
         return (gap[0] if self.kernel.metric == "l1" else gap[0] ** 2).astype(dtype)
@@ -404,7 +407,7 @@ def _prepare_both(name: str, X, Y, params: dict, dtype) -> tuple[Prepared, Prepa
     return X, Y
 
 
-def values(name: str, X, Y, params: dict) -> Any:
+def values(name: str, X, Y, params: dict) -> DeviceArray:
     """`block`, as `device.Values` on the accelerator in use: for matrices that are only multiplied
     and factored.
     """
@@ -572,10 +575,12 @@ def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:
     Differences are exact where norms cancel, and for few inputs they are also faster than a thin
     GEMM.
     """
-    as_bits = X._bits is not None and Y._bits is not None and X._binary is Y._binary
     most = {"l1": np.inf, "product": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[X.kernel.metric]
-    by_product = (len(X._binary.rest) if as_bits else X.shape[1]) > most
-    return as_bits and not by_product, by_product
+    binary = X._binary if X._bits is not None and Y._bits is not None else None
+    if binary is None or binary is not Y._binary:
+        return False, X.shape[1] > most
+    by_product = len(binary.rest) > most
+    return not by_product, by_product
 
 
 def scaled_family(name: str, X, params: dict) -> Callable[[float], np.ndarray]:

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from rfx import device
 from rfx.compiled import njit
+from rfx.kernels.base import Parameters
 from rfx.kernels.blocks import Prepared, block, prepare
 from rfx.parallel import for_ranges, matmul
+from rfx.types import Inputs
 
 # Values of kernel blocks at a time.
 _VALUES = 1 << 22
 
 
 def gradients(
-    name: str, X: np.ndarray, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
+    name: str, X: np.ndarray, coef: np.ndarray, params: Parameters, rows: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Blocks (m, d) of gradients at some of the rows, by blocks of rows and by outputs, in the type
     of the rows.
@@ -51,7 +52,7 @@ def gradients(
             yield found
 
 
-def _prepared(name: str, X: np.ndarray, params: dict[str, Any]) -> tuple[Prepared, float]:
+def _prepared(name: str, X: np.ndarray, params: Parameters) -> tuple[Prepared, float]:
     """The scaled rows, and the factor of the scaling."""
     prepared = prepare(name, X, params)
     unit = np.ones((1, 1))
@@ -60,7 +61,7 @@ def _prepared(name: str, X: np.ndarray, params: dict[str, Any]) -> tuple[Prepare
 
 
 def _of_distances(
-    name: str, X: Prepared, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
+    name: str, X: Prepared, coef: np.ndarray, params: Parameters, rows: np.ndarray
 ) -> Iterator[np.ndarray]:
     at = X.take(rows)
     at.kernel = copy.copy(X.kernel)
@@ -80,12 +81,12 @@ def _of_distances(
 
 
 def _of_signs(
-    name: str, X: Prepared, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
+    name: str, X: Prepared, coef: np.ndarray, params: Parameters, rows: np.ndarray
 ) -> Iterator[np.ndarray]:
     some = X.take(rows)
     values = block(name, some, X, params)
     at = np.ascontiguousarray(some.dense())
-    Z: Any = X.sparse_rows() if X.sparse else X.dense()
+    Z: Inputs = X.sparse_rows() if X.sparse else X.dense()
     for k in range(coef.shape[1]):
         found = np.zeros(at.shape)
         weighted = values * coef[:, k]
@@ -134,7 +135,7 @@ def outer_product(
     name: str,
     X: np.ndarray,
     coef: np.ndarray,
-    params: dict[str, Any],
+    params: Parameters,
     rows: np.ndarray,
     full: bool,
     weights: np.ndarray | None = None,

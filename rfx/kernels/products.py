@@ -6,7 +6,7 @@ from scipy.special import gammaln
 
 from rfx import steps as told
 from rfx.errors import UsageError
-from rfx.kernels.base import GammaKernel, Kernel, squared_norms
+from rfx.kernels.base import GammaKernel, Kernel, Parameters, squared_norms
 from rfx.model import Array
 from rfx.options import Option
 
@@ -174,27 +174,37 @@ class Perceptron(Kernel):
 
     def learn(self, X, given, seed):
         super().learn(X, given, seed)
-        scale = self.options[0].convert(given.get("perceptron_scale") or self.options[0].default)
-        unit = {"unit": 1.0} if scale == "unit" else {}
-        return {"radius": float(np.sqrt(squared_norms(X).max(initial=0.0)))} | unit
+        (option,) = self.options
+        scale = option.convert(given.get("perceptron_scale") or option.default)
+        found = {"radius": float(np.sqrt(squared_norms(X).max(initial=0.0)))}
+        if scale == "unit":
+            found["unit"] = 1.0
+        return found
+
+    def _factor(self, params: Parameters, n_inputs: int) -> float:
+        """That of a distance: 1, or c_d/R."""
+        if not params.get("unit"):
+            return 1.0
+        radius = params["radius"]
+        # rows that are all 0 have R = 0, and share all features
+        return perceptron_constant(n_inputs) / radius if radius else 0.0
 
     def finish(self, tile, params, n_inputs, lengths):
-        if params.get("unit"):
-            # rows that are all 0 have R = 0, and share all features
-            tile *= perceptron_constant(n_inputs) / params["radius"] if params["radius"] else 0.0
+        factor = self._factor(params, n_inputs)
+        if factor != 1.0:
+            tile *= factor
         np.subtract(tile.dtype.type(self.diagonal(params, n_inputs, None)), tile, out=tile)
 
     def finishing(self, params, rows):
-        unit = 1.0
         m, n_inputs = rows.shape
-        if params.get("unit"):
-            constant = perceptron_constant(n_inputs)
-            unit = constant / params["radius"] if params["radius"] else 0.0
-        less = told.Scale(np.full(m, self.diagonal(params, n_inputs, None)), np.full(m, -1.0))
-        return told.scaled(unit, m), less
+        diagonal = np.full(m, self.diagonal(params, n_inputs, None))
+        less = told.Scale(diagonal, np.full(m, -1.0))
+        return told.scaled(self._factor(params, n_inputs), m), less
 
     def diagonal(self, params, n_inputs, squares):
-        return 1.0 if params.get("unit") else params["radius"] / perceptron_constant(n_inputs)
+        if params.get("unit"):
+            return 1.0
+        return params["radius"] / perceptron_constant(n_inputs)
 
 
 class Stump(Kernel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -11,6 +11,15 @@ from rfx import device
 from rfx.losses import Loss
 from rfx.operators.factors import Factor, choose_factor
 from rfx.operators.matrix import Matrix
+from rfx.types import DeviceArray, Inputs
+
+
+class DeviceFeatures(Protocol):
+    """A feature map, which has `on_device` if it may be computed there (see `FeatureMap`)."""
+
+    @property
+    def n_features(self) -> int:
+        """D."""
 
 
 class DeviceMatrix:
@@ -24,7 +33,7 @@ class DeviceMatrix:
     def __init__(
         self,
         accelerator: device.Accelerator,
-        compute: Callable[[Any], Any],
+        compute: Callable[[DeviceArray], DeviceArray],
         X: np.ndarray,
         n_features: int,
         factors: np.ndarray,
@@ -37,7 +46,7 @@ class DeviceMatrix:
         self.dtype = np.dtype(np.float64)
 
     @classmethod
-    def of(cls, feature_map: Any, X: Any, scale: float = 1.0) -> DeviceMatrix | None:
+    def of(cls, feature_map: DeviceFeatures, X: Inputs, scale: float = 1.0) -> DeviceMatrix | None:
         """scale * feature_map(X) on the accelerator in use; None if there is none, or none for the
         map.
         """
@@ -56,7 +65,7 @@ class DeviceMatrix:
         inner = self.accelerator, self.compute, self.X, self.shape[1]
         return DeviceMatrix(*inner, self.factors * factors)
 
-    def tiles(self) -> Iterator[tuple[slice, Any]]:
+    def tiles(self) -> Iterator[tuple[slice, DeviceArray]]:
         """(rows, their features on the device) for all rows."""
         put = self.accelerator.put
         X = put(self.X)
@@ -95,14 +104,16 @@ class DeviceMatrix:
         scores = np.empty((self.shape[0], *W.shape[1:]))
         weights = self.accelerator.put(W)
 
-        def derivative(rows: slice, Z: Any) -> Any:
+        def derivative(rows: slice, Z: DeviceArray) -> DeviceArray:
             scores[rows] = self.accelerator.get(Z @ weights)
             return self.accelerator.put(loss.derivative(scores[rows], y[rows]))
 
         gradient = self._summed(W.shape[1:], derivative)
         return scores, loss.value(scores, y).sum(axis=0), gradient
 
-    def _summed(self, outputs: tuple[int, ...], right: Callable[[slice, Any], Any]) -> np.ndarray:
+    def _summed(
+        self, outputs: tuple[int, ...], right: Callable[[slice, DeviceArray], DeviceArray]
+    ) -> np.ndarray:
         """The sum of Z' right(rows, Z) over the tiles Z."""
         total = np.zeros((self.shape[1], *outputs))
         for rows, Z in self.tiles():

@@ -13,7 +13,7 @@ from rfx import parallel
 from rfx.compiled import njit
 from rfx.kernels.blocks import count_bits
 from rfx.operators.blocks import block_size, ranges, scale_and_mirror
-from rfx.operators.matrix import ColumnLists, DenseMatrix, Matrix
+from rfx.operators.matrix import DenseMatrix, ListedColumns, Matrix
 from rfx.types import Index
 
 # ----------------------------------------------------------------------
@@ -220,12 +220,12 @@ class BinnedMatrix(Matrix):
         return self
 
     @parallel.cached
-    def _lists(self) -> ColumnLists:
+    def _lists(self) -> ListedColumns:
         """The rows of every bin: 4 bytes for each row and grid."""
         columns = self.to_csr().tocsc()
-        return self.scale, columns.indices, columns.indptr.astype(np.int64)
+        return ListedColumns(self.scale, columns.indices, columns.indptr.astype(np.int64))
 
-    def column_lists(self) -> ColumnLists:
+    def column_lists(self) -> ListedColumns:
         return self._lists
 
     def matvec(self, W: np.ndarray) -> np.ndarray:

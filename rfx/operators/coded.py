@@ -11,13 +11,16 @@ the memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from llvmlite import binding, ir
 from numba import config, types
 from numba.core import cgutils
+from numba.core.typing import Signature
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike
 
@@ -87,18 +90,21 @@ class CodedColumns(Matrix):
         dropped = np.setdiff1d(np.arange(width), kept)
         count = features.shape[1]
         places = np.append(dropped, np.arange(width, width + count))[:count]
-        self.shape = (n_rows, max(width, int(places.max(initial=-1)) + 1))
+        last = int(places.max(initial=-1))
+        self.shape = (n_rows, max(width, last + 1))
         for column in dropped[count:]:
             self.codes[column // CHUNK, :, column % CHUNK] = 0
         offsets = self._offsets(places)
-        size = max(64, _CACHED_BYTES // max(1, count * features.dtype.itemsize))
+        row_bytes = max(1, count * features.dtype.itemsize)
+        size = max(64, _CACHED_BYTES // row_bytes)
         blocks = list(ranges(n_rows, size))
+        codes = self.codes.reshape(-1)
 
         def code(first: int, last: int) -> None:
             buffer = np.empty((size, count), features.dtype)
             for rows in blocks[first:last]:
                 part = features.rows(rows).to_array(buffer[: rows.stop - rows.start])
-                _encode(part, 1 / self.unit, self.codes.reshape(-1), rows.start, offsets)
+                _encode(part, 1 / self.unit, codes, rows.start, offsets)
 
         parallel.for_ranges(code, len(blocks))
         return places
@@ -107,7 +113,8 @@ class CodedColumns(Matrix):
         """The places of the first row's codes of some columns in the flat array of codes; unsigned,
         because numba checks signed ones for negative places.
         """
-        places = columns // CHUNK * (self.shape[0] * CHUNK) + columns % CHUNK
+        chunks, inside = np.divmod(columns, CHUNK)
+        places = chunks * (self.shape[0] * CHUNK) + inside
         return places.astype(np.uint64)
 
     def _chunks(self) -> np.ndarray:
@@ -161,7 +168,8 @@ class CodedColumns(Matrix):
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
         """The weights of the rows that stand for all, so that their sums estimate those of all."""
         of_drawn = np.zeros_like(weights)
-        of_drawn[self.drawn] = weights[self.drawn] * (len(weights) / len(self.drawn))
+        factor = len(weights) / len(self.drawn)
+        of_drawn[self.drawn] = weights[self.drawn] * factor
         return of_drawn
 
     def gram(
@@ -346,7 +354,7 @@ def has_byte_products() -> bool:
     """Whether the processor has the instruction, and machine code is compiled for this
     processor.
     """
-    settings: Any = config
+    settings: ModuleType = config
     own = settings.CPU_NAME is None and settings.CPU_FEATURES is None and not settings.DISABLE_JIT
     return own and bool(binding.get_host_cpu_features().get("avx512vnni", False))
 
@@ -379,6 +387,10 @@ def integer_gram(
     shifted = _aligned_panels(panels)
     plain = _aligned_panels(panels)
     threads = env.threads()
+
+    def add_tiles(first: int, last: int) -> None:
+        _add_tiles(shifted, plain, sums, first, last, threads)
+
     for sign in (1, -1):
         own = rows[positive == (sign > 0)].astype(np.uint64)
         for start in range(0, len(own), _MOST):
@@ -389,9 +401,7 @@ def integer_gram(
                 parallel.for_ranges(pack, panels)
                 plain[0, :, 0] = 0
                 shifted[0, :, 0] = _FLIP
-                parallel.for_ranges(
-                    lambda a, b: _add_tiles(shifted, plain, sums, a, b, threads), threads
-                )
+                parallel.for_ranges(add_tiles, threads)
             parallel.for_ranges(partial(_add_sums, sums, sign, totals), 1 + len(left), 64)
     totals = totals[1 : 1 + len(left)]
     of_left = totals[:, 1 : 1 + len(left)].copy()
@@ -442,7 +452,8 @@ def _pack(
         for place in range(len(rows) - 4 * whole):
             for k in range(_WIDTH):
                 code = codes[rows[4 * whole + place] + own[k]]
-                plain[panel, whole, k] |= _word(code, 0, 0, 0) << np.uint32(8 * place)
+                byte = _word(code, 0, 0, 0)
+                plain[panel, whole, k] |= byte << np.uint32(8 * place)
         for step in range(whole, plain.shape[1]):
             for k in range(_WIDTH):
                 shifted[panel, step, k] = plain[panel, step, k] ^ flip
@@ -452,38 +463,44 @@ def _pack(
 def _word(one: int, two: int, three: int, four: int) -> np.uint32:
     """Four codes as the bytes of a word."""
     byte = np.uint32(255)
-    low = (np.uint32(one) & byte) | (np.uint32(two) & byte) << np.uint32(8)
-    high = (np.uint32(three) & byte) << np.uint32(16) | (np.uint32(four) & byte) << np.uint32(24)
-    return np.uint32(low | high)
+    first = np.uint32(one) & byte
+    second = (np.uint32(two) & byte) << np.uint32(8)
+    third = (np.uint32(three) & byte) << np.uint32(16)
+    fourth = (np.uint32(four) & byte) << np.uint32(24)
+    return np.uint32(first | second | third | fourth)
 
 
 @intrinsic
-def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, width: Any) -> Any:
+def _add_tile(
+    typing: object, a: object, b: object, steps: object, stride: object, c: object, width: object
+) -> tuple[Signature, Callable[..., ir.Value]]:
     """c <- c + A'B for one tile: the addresses of A (uint8), of B (int8) and of c (int32), whose
     rows are `width` apart.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def generate(
+        context: Any, builder: ir.IRBuilder, signature: object, given: list[ir.Value]
+    ) -> ir.Value:
         a, b, steps, stride, c, width = given
         word, size = ir.IntType(32), ir.IntType(64)
         vector = ir.VectorType(word, 16)
-        get_function: Any = cgutils.get_or_insert_function  # untyped
+        get_function: Callable[..., ir.Function] = cgutils.get_or_insert_function  # untyped
         add_products = get_function(
             builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512"
         )
 
-        def number(value: int) -> Any:
+        def number(value: int) -> ir.Constant:
             return ir.Constant(size, value)
 
-        def pointer(base: Any, offset: Any, kind: Any) -> Any:
+        def pointer(base: ir.Value, offset: ir.Value, kind: ir.Type) -> ir.Value:
             return builder.inttoptr(builder.add(base, offset), kind.as_pointer())
 
-        def load(base: Any, offset: int, kind: Any, align: int) -> Any:
+        def load(base: ir.Value, offset: int, kind: ir.Type, align: int) -> ir.Value:
             value = builder.load(pointer(base, number(offset), kind))
             value.align = align
             return value
 
-        def repeated(value: Any) -> Any:
+        def repeated(value: ir.Value) -> ir.Value:
             """A vector of 16 times the word."""
             first = builder.insert_element(undefined, value, ir.Constant(word, 0))
             return builder.shuffle_vector(first, undefined, ir.Constant(vector, [0] * 16))
@@ -493,15 +510,18 @@ def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, widt
         loop, after = (builder.append_basic_block(name) for name in ("steps", "end"))
         builder.branch(loop)
         builder.position_at_end(loop)
-        step, sums = builder.phi(size), [builder.phi(vector) for _ in range(_HEIGHT * _VECTORS)]
+        step = builder.phi(size)
+        sums = [builder.phi(vector) for _ in range(_HEIGHT * _VECTORS)]
         offset = builder.mul(step, stride)
-        step_of_a, step_of_b = builder.add(a, offset), builder.add(b, offset)
+        step_of_a = builder.add(a, offset)
+        step_of_b = builder.add(b, offset)
         columns = [load(step_of_b, 64 * v, vector, 64) for v in range(_VECTORS)]
-        new_sums: list[Any] = []
+        new_sums: list[ir.Value] = []
         for row in range(_HEIGHT):
             four = repeated(load(step_of_a, 4 * row, word, 4))
             for v in range(_VECTORS):
-                new_sums.append(builder.call(add_products, [sums[len(new_sums)], four, columns[v]]))
+                old_sum = sums[len(new_sums)]
+                new_sums.append(builder.call(add_products, [old_sum, four, columns[v]]))
         next_step = builder.add(step, number(1))
         step.add_incoming(number(0), before)
         step.add_incoming(next_step, loop)
@@ -518,9 +538,9 @@ def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, widt
             builder.store(builder.add(old, value), place).align = 4
         return context.get_dummy_value()
 
-    return types.void(
-        types.uintp, types.uintp, types.intp, types.intp, types.uintp, types.intp
-    ), generate
+    address, number_type = types.uintp, types.intp
+    arguments = address, address, number_type, number_type, address, number_type
+    return types.void(*arguments), generate
 
 
 @njit(cache=True, nogil=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -108,7 +107,7 @@ class Factor:
 
 
 def factored(
-    K: np.ndarray | device.Values, shift: Any, dtype: DTypeLike
+    K: np.ndarray | device.Values, shift: float | np.ndarray, dtype: DTypeLike
 ) -> Factor | device.CholeskyFactor:
     """The factor of K (n, n) plus shift, a number or (n,), on the diagonal: where K is.
 
@@ -117,7 +116,7 @@ def factored(
     if isinstance(K, device.Values):
         return K.factored(shift, dtype)
     # symmetric: in the order of memory, which takes a tenth of the time of transposing
-    system: Any = np.array(K.T, dtype, order="F")
+    system = np.array(K.T, dtype, order="F")
     system.flat[:: len(K) + 1] += shift
     return Factor(positive(system))
 
@@ -254,7 +253,7 @@ def conjugate_gradients(
     product: Callable[[np.ndarray], np.ndarray],
     residual: np.ndarray,
     precondition: Callable[[np.ndarray], np.ndarray],
-    enough: Callable[[np.ndarray, np.ndarray], Any],
+    enough: Callable[[np.ndarray, np.ndarray], bool | np.bool_],
     max_iter: int,
     deadline: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
@@ -294,7 +293,7 @@ def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.einsum("i...,i...->...", a, b)
 
 
-def ratio(a: Any, b: Any) -> np.ndarray:
+def ratio(a: np.ndarray | float, b: np.ndarray | float) -> np.ndarray:
     """a / b, and 0 if b is not positive: a column that is solved, or dominated by rounding."""
     is_positive = b > 0
     return np.where(is_positive, a / np.where(is_positive, b, 1.0), 0.0)

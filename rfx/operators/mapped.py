@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from functools import singledispatch
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,8 +75,11 @@ class MapMatrix(Matrix):
 
     def parts_for(self, V: np.ndarray) -> Iterator[tuple[Index, Matrix]]:
         """For one vector, of rows whose features stay in cache."""
-        rows = max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))
-        return self._parts(self.block if V.ndim > 1 else min(rows, self.block))
+        if V.ndim > 1:
+            return self._parts(self.block)
+        row_bytes = self.shape[1] * self.dtype.itemsize
+        rows = max(_LEAST_ROWS, _CACHED_BYTES // row_bytes)
+        return self._parts(min(rows, self.block))
 
     def _parts(self, block: int) -> Iterator[tuple[Index, Matrix]]:
         n_rows, n_features = self.shape
@@ -173,14 +176,17 @@ def told_memory_mb(needed: float) -> float:
     return limit
 
 
-def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Any:
+def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Inputs:
     """X, as an array of that type if it is sparse and that needs little memory: products with
     sparse rows are far slower.
     """
     if not sp.issparse(X):
         return X
-    size = X.shape[0] * X.shape[1] * np.dtype(dtype).itemsize
-    return X.astype(dtype).toarray() if size <= max(_DENSE_BYTES, X.nnz * 12) else X
+    n_rows, n_columns = X.shape
+    size = n_rows * n_columns * np.dtype(dtype).itemsize
+    if size > max(_DENSE_BYTES, X.nnz * 12):
+        return X
+    return X.astype(dtype).toarray()
 
 
 # ----------------------------------------------------------------------
@@ -191,7 +197,7 @@ def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Any:
 # solution is found with codes; its quality is measured with the features themselves.
 
 # the type of codes
-Kind: TypeAlias = type[np.signedinteger[Any]]
+Kind: TypeAlias = type[np.int8] | type[np.int16]
 # MiB of features above which computing codes takes less time than new memory.
 WORTH_MB = 1024
 _SAMPLE = 64
@@ -205,7 +211,8 @@ def code_type(Z: Matrix, error: float) -> Kind | None:
     """
     if Z.exact:
         return None
-    largest = np.abs(Z.subset(_SAMPLE)[0].to_array()).max(initial=0.0)
+    sample, _ = Z.subset(_SAMPLE)
+    largest = np.abs(sample.to_array()).max(initial=0.0)
     for kind in (np.int8, np.int16):
         # errors are uniform within half a unit
         unit = float(largest) / np.iinfo(kind).max
@@ -311,7 +318,8 @@ class SplitRows(Matrix):
         self._piece = np.empty(n_rows, np.int8)
         self._place = np.empty(n_rows, np.intp)
         for k, (numbers, _) in enumerate(self.pieces):
-            self._piece[numbers], self._place[numbers] = k, np.arange(len(numbers))
+            self._piece[numbers] = k
+            self._place[numbers] = np.arange(len(numbers))
 
     @property
     def computed(self) -> bool:

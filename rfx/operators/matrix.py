@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -31,8 +32,24 @@ from rfx.types import Index
 READ, COMPUTED = 3e-10, 1.5e-9
 
 
-# result of `column_lists`, see there
-ColumnLists: TypeAlias = tuple[Any, np.ndarray | None, np.ndarray | None]
+@dataclass(frozen=True)
+class DenseColumns:
+    """The columns of a matrix as rows of an array (D, N)."""
+
+    entries: np.ndarray
+
+
+@dataclass(frozen=True)
+class ListedColumns:
+    """The nonzero entries of a matrix by columns: all of them are `value`, and those of column j
+    are in rows[ends[j] : ends[j + 1]].
+    """
+
+    value: float
+    rows: np.ndarray
+    ends: np.ndarray
+
+
 T = TypeVar("T")
 _CAST_BYTES = 2 * 2**20
 _PARTS = 4
@@ -119,13 +136,9 @@ class Matrix(ABC):
             out = buffer[: n_rows * count].reshape(n_rows, count)
             yield columns, self.columns(columns).to_array(out)
 
-    def column_lists(self) -> ColumnLists:
-        """(values, rows, ends) for coordinate descent.
-
-        values is an array (D, N), and rows and ends are None; or values is the common value of all
-        nonzero entries, and those of column j are in rows[ends[j] : ends[j + 1]].
-        """
-        return np.ascontiguousarray(self.to_array().T), None, None
+    def column_lists(self) -> DenseColumns | ListedColumns:
+        """The entries for coordinate descent."""
+        return DenseColumns(np.ascontiguousarray(self.to_array().T))
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         """All entries, in `out` if given; the matrix's own array, read-only, if it has one."""
@@ -238,8 +251,9 @@ class Matrix(ABC):
         """
         columns = np.unique(np.concatenate([left, right]))
         used = np.flatnonzero(weights)
-        own = self if len(columns) == self.shape[1] else self.columns(columns)
-        own = own if len(used) == self.shape[0] else own.rows(used)
+        n_rows, n_columns = self.shape
+        own = self if len(columns) == n_columns else self.columns(columns)
+        own = own if len(used) == n_rows else own.rows(used)
         at = np.searchsorted(columns, left), np.searchsorted(columns, right)
         square = np.zeros((len(left), len(left)))
         cross = np.zeros((len(left), len(right)))
@@ -289,7 +303,8 @@ class DenseMatrix(Matrix):
         self.Z = Z
         self.index = index
         self.dtype = Z.dtype
-        self.shape = (Z.shape[0] if index is None else len(index), Z.shape[1])
+        n_rows = len(Z) if index is None else len(index)
+        self.shape = (n_rows, Z.shape[1])
         self._by_rows = Z.flags.c_contiguous
         self.cost = READ / 2 if Z.dtype.kind == "i" else READ
 
@@ -324,7 +339,8 @@ class DenseMatrix(Matrix):
             return DenseMatrix(self.Z.take(index, axis=1))
         if isinstance(index, slice):
             return DenseMatrix(np.ascontiguousarray(self.Z[self._own, index]))
-        return DenseMatrix(np.ascontiguousarray(self.Z[self._numbers[:, None], index]))
+        entries = self.Z[self._numbers[:, None], index]
+        return DenseMatrix(np.ascontiguousarray(entries))
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
@@ -344,7 +360,7 @@ class DenseMatrix(Matrix):
         """The boundaries of the parts of sums over the rows."""
         return [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
 
-    def _for_wide(self, function: Callable[[int, slice, np.ndarray], Any], n_columns: int) -> None:
+    def _for_wide(self, function: Callable[[int, slice, np.ndarray], None], n_columns: int) -> None:
         """function(part, rows, these rows in float64), in small parts: for products of several
         columns by BLAS.
 
@@ -360,7 +376,8 @@ class DenseMatrix(Matrix):
                 for first in range(bounds[k], bounds[k + 1], size):
                     rows = slice(first, min(first + size, bounds[k + 1]))
                     wide = buffer[: rows.stop - rows.start]
-                    wide[...] = self.Z[rows if self.index is None else self.index[rows]]
+                    chosen = rows if self.index is None else self.index[rows]
+                    wide[...] = self.Z[chosen]
                     function(k, rows, wide)
 
         work = self.n_entries * n_columns

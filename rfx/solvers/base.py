@@ -21,7 +21,9 @@ from rfx.parallel import until
 # A solver is a function (matrix, targets, lam, loss, budget, warm, callback) -> Solution.
 
 # receives every step: an entry, and a function that returns the weights (see Recorder)
-Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]
+# what a solver tells of a step, by name
+TraceEntry: TypeAlias = dict[str, Any]
+Callback: TypeAlias = Callable[[TraceEntry, Callable[[], np.ndarray]], None]
 # How a solver can end, from good to bad: the certificate meets the tolerance (without one: all
 # requested work is done), or the reason why not. "stalled": its objective no longer changes,
 # usually for lack of precision. "budget": any other limit, such as memory.
@@ -97,7 +99,7 @@ class Solution:
     gap: float | None
     n_iter: int
     status: str
-    trace: list[dict[str, Any]] = field(default_factory=list)
+    trace: list[TraceEntry] = field(default_factory=list)
     left_out: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
@@ -190,7 +192,7 @@ class Recorder:
     def __init__(self, callback: Callback | None = None) -> None:
         self.callback = callback
         self._start = self._now()
-        self.trace: list[dict[str, Any]] = []
+        self.trace: list[TraceEntry] = []
 
     @staticmethod
     def _now() -> np.ndarray:
@@ -213,7 +215,7 @@ def for_output(callback: Callback | None, k: int) -> Callback | None:
     if callback is None:
         return None
 
-    def tell(entry: dict[str, Any], coef: Callable[[], np.ndarray]) -> None:
+    def tell(entry: TraceEntry, coef: Callable[[], np.ndarray]) -> None:
         entry["output"] = k
         callback(entry, coef)
 

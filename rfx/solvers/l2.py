@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from rfx.solvers.base import (
     Progress,
     Recorder,
     Solution,
+    TraceEntry,
     checked,
     line_minimum,
     start,
@@ -490,7 +491,7 @@ def solve_dual_l2(
 def _for_weights(callback: Callback, Z: Matrix) -> Callback:
     """The callback of a solver of the dual, which receives the weights of each step."""
 
-    def tell(entry: dict[str, Any], dual: Callable[[], np.ndarray]) -> None:
+    def tell(entry: TraceEntry, dual: Callable[[], np.ndarray]) -> None:
         callback(entry, lambda: Z.rmatvec(dual()))
 
     return tell

@@ -14,7 +14,7 @@ from rfx.features.binning import sample_grids
 from rfx.operators import blocks, mapped
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.mapped import CachedColumns, MapMatrix, SplitRows, code_type, coded, hold_part
-from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
+from rfx.operators.matrix import COMPUTED, DenseColumns, DenseMatrix, Matrix
 from rfx.operators.sparse import SignColumns, SparseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
@@ -252,12 +252,13 @@ def test_columns_one_by_one(kind):
     Z, plain = kind
     Z, seen = Z.by_columns(), np.zeros(plain.shape)
     near(Z.matvec(np.ones(Z.shape[1])), plain.sum(axis=1))
-    values, rows, ends = Z.column_lists()
-    if rows is None:
-        seen[:] = values.T
+    columns = Z.column_lists()
+    if isinstance(columns, DenseColumns):
+        seen[:] = columns.entries.T
     else:
         for j in range(Z.shape[1]):
-            seen[rows[ends[j] : ends[j + 1]], j] = values
+            own = columns.rows[columns.ends[j] : columns.ends[j + 1]]
+            seen[own, j] = columns.value
     near(seen, plain)
 
 

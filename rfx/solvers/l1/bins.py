@@ -11,7 +11,7 @@ from rfx import parallel
 from rfx.compiled import njit
 from rfx.losses import Loss, SmoothLoss
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.matrix import Matrix
+from rfx.operators.matrix import DenseColumns, Matrix
 from rfx.solvers.base import (
     Budget,
     Callback,
@@ -309,7 +309,7 @@ def solve_prcd(
     record = Recorder(callback)
     budget = budget.filled(tol=1e-4, max_iter=1000)
     Z = Z.by_columns()
-    values, rows, ends = Z.column_lists()
+    columns = Z.column_lists()
     w = start(warm, Z.shape[1:])
     bounds = loss.curvature * Z.squares()
     kind = _KINDS[loss.name]
@@ -323,16 +323,18 @@ def solve_prcd(
         """One step for each column of `order` by all available threads, or `threads`; w and f are
         changed.
         """
-        if rows is None or ends is None:
+        if isinstance(columns, DenseColumns):
+            entries = columns.entries
 
             def dense(a: int, b: int) -> None:
-                _dense_pass(order[a:b], values, w, f, y, bounds, lam, kind)
+                _dense_pass(order[a:b], entries, w, f, y, bounds, lam, kind)
 
             parallel.for_ranges(dense, len(order), 1, threads)
         else:
+            value, rows, ends = columns.value, columns.rows, columns.ends
 
             def listed(a: int, b: int) -> None:
-                _listed_pass(order[a:b], rows, ends, w, f, y, bounds, lam, values, kind)
+                _listed_pass(order[a:b], rows, ends, w, f, y, bounds, lam, value, kind)
 
             parallel.for_ranges(listed, len(order), 64, threads)
 

@@ -16,6 +16,7 @@ from rfx import parallel
 from rfx.compiled import njit
 from rfx.counters import uniforms
 from rfx.features import MAPS, FeatureMap, sample
+from rfx.kernels.base import Parameters
 from rfx.losses import SmoothLoss
 from rfx.operators.coded import LARGEST, CodedColumns, GramOfCodes
 from rfx.operators.mapped import hold_part
@@ -461,7 +462,7 @@ class Learner(ABC):
 
     kernel = ""
 
-    def __init__(self, X: np.ndarray, params: dict[str, Any]) -> None:
+    def __init__(self, X: np.ndarray, params: Parameters) -> None:
         self.X = X
         self.params = params
         self._last: Any = None
@@ -507,7 +508,7 @@ class Perceptrons(Learner):
     def __init__(
         self,
         X: np.ndarray,
-        params: dict[str, Any],
+        params: Parameters,
         loss: SmoothLoss,
         exact: bool,
         count: int,
@@ -557,7 +558,7 @@ class Stumps(Learner):
 
     kernel = "stump"
 
-    def __init__(self, X: np.ndarray, params: dict[str, Any], count: int) -> None:
+    def __init__(self, X: np.ndarray, params: Parameters, count: int) -> None:
         super().__init__(X, params)
         self.search = StumpSearch(X)
         self.count = count

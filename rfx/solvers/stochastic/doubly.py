@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from rfx.solvers.stochastic.gradient import (
     Coefficients,
     Descent,
     GradientSolver,
+    State,
     cross,
     solve_covariance,
 )
@@ -312,14 +313,14 @@ class DoublySGD(GradientSolver):
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""
         return self.expansion.predictions(X)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Arrays from which `restore` continues bitwise identically."""
         arrays = self.expansion.coefficients.state() | {"t": self._counts()}
         if self.kept is not None:
             arrays |= {"known": self.kept.raw.copy(), "seen": self.kept.seen.copy()}
         return arrays
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.expansion.coefficients.restore(state)
         if self.kept is not None:
             self.kept.raw[:] = state["known"]

@@ -559,7 +559,8 @@ class _Writer:
         for place, column in enumerate(self.program.columns):
             cell = f"x[{place}]"
             if column.fill is not None:
-                cell = f"(isnan({cell}) ? {float(column.fill)!r} : {cell})"
+                fill = float(column.fill)
+                cell = f"(isnan({cell}) ? {fill!r} : {cell})"
             count = len(column.categories or ())
             if column.categories is None:
                 lines.append(f"y[{at}] = {cell};")
@@ -705,10 +706,14 @@ def _described(column: Column, prefix: str) -> str:
     """A line about a column."""
     name = json.dumps(column.name)
     if column.categories is None:
-        missing = "" if column.fill is None else f"; {column.fill!r} if missing"
-        return f"{name}, a number{missing}"
-    missing = "" if column.fill is None else f"; {int(column.fill)} if missing"
-    return f"{name}, the number of a category ({prefix}_category){missing}"
+        number = f"{name}, a number"
+        if column.fill is None:
+            return number
+        return f"{number}; {column.fill!r} if missing"
+    number = f"{name}, the number of a category ({prefix}_category)"
+    if column.fill is None:
+        return number
+    return f"{number}; {int(column.fill)} if missing"
 
 
 def _comment(text: str) -> str:

@@ -28,7 +28,8 @@ def written(program: Program) -> bytes:
         "label_from": "probabilities" if program.most_probable else "decision",
         "probabilities": probabilities,
     }
-    return json.dumps(found, allow_nan=False).encode() + b"\n"
+    text = json.dumps(found, allow_nan=False) + "\n"
+    return text.encode()
 
 
 def _listed_column(column: Column) -> dict[str, object]:

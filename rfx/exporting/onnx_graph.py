@@ -381,7 +381,9 @@ def _compare(step: told.Compare, x: Value, n: int) -> Value:
 
 def _squared_by_product(rows: np.ndarray, x: Value) -> Value:
     """Squared distances about the rows' mean; rounding errors of equal rows become 0."""
-    centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
+    centre = np.zeros(rows.shape[1])
+    if len(rows):
+        centre = rows.mean(axis=0)
     rows = rows - centre
     x = x - centre
     total = (x * x).sum() + (rows**2).sum(axis=1)
@@ -577,7 +579,8 @@ def _normal_quantile(x: Value) -> Value:
 
 def _arccos(c: Value) -> Value:
     size = abs(c)
-    found = (1.0 - size).sqrt() * _polynomial(polynomials().arccos, size)
+    root = (1.0 - size).sqrt()
+    found = root * _polynomial(polynomials().arccos, size)
     return (c < 0.0).where(np.pi - found, found)
 
 
@@ -602,7 +605,8 @@ def _matern3(x: Value) -> Value:
 
 
 def _matern5(x: Value) -> Value:
-    return (x + 1.0 + x * x * (1 / 3)) * (-x).exp()
+    rising = x + 1.0 + x * x * (1 / 3)
+    return rising * (-x).exp()
 
 
 def _multiscale(x: Value) -> Value:

@@ -85,7 +85,7 @@ from rfx.model import Array
 from rfx.operators.kernel import LeaveOneOut, left_out, moved_mean, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
-from rfx.types import Inputs, JsonObject
+from rfx.types import Inputs, JsonObject, KernelParams
 
 log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2", "laplacian")
@@ -719,9 +719,9 @@ class LeafFit:
 
     leaf: LeafRows
     kernel: str
-    params: dict[str, Any]
+    params: KernelParams
     metric: Metric | None
-    Z: Any
+    Z: Inputs
     K: Any
     lam: float
     solved: LeaveOneOut

@@ -39,17 +39,18 @@ class Folder:
         """
         authors, _, rest = self.about.partition(":")
         surnames = [author.split()[-1] for author in re.split(r", | and ", authors)]
+        cited = " and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al."
         year = re.findall(r"\d{4}", rest)[-1:]
-        return " ".join(
-            [" and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al.", *year]
-        )
+        return " ".join([cited, *year])
 
 
 def plans(package: str = PLANS) -> dict[str, Traversable]:
     """The plans of a package: name to TOML file."""
     folder = resources.files(package) / "plans"
-    files = sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []
-    return {item.name.removesuffix(".toml"): item for item in files if item.name.endswith(".toml")}
+    if not folder.is_dir():
+        return {}
+    files = {item.name: item for item in folder.iterdir() if item.name.endswith(".toml")}
+    return {name.removesuffix(".toml"): files[name] for name in sorted(files)}
 
 
 def tables(package: str = REPORTING) -> dict[str, Callable]:
@@ -75,10 +76,10 @@ def plan_of(builder: Callable | None, name: str) -> str:
 
 def _lists(package: str, start: str, attribute: str) -> list[Any]:
     """An attribute of the modules of a package whose names begin with `start`, where it is set."""
-    names = (
-        module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
-    )
-    modules = (
-        importlib.import_module(f"{package}.{one}") for one in names if one.startswith(start)
-    )
-    return [getattr(module, attribute) for module in modules if hasattr(module, attribute)]
+    found = []
+    for item in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if item.name.startswith(start):
+            module = importlib.import_module(f"{package}.{item.name}")
+            if hasattr(module, attribute):
+                found.append(getattr(module, attribute))
+    return found

@@ -38,6 +38,7 @@ import math
 import os
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -81,17 +82,11 @@ MOST_RUNS = 100_000
 _HINTS = {name: kind for name, kind in get_type_hints(Run).items() if name not in _COMMANDS}
 FIELDS = (*_HINTS, *_READING)
 # The values of the fields and of `repetitions`: those of commands, and others.
-_VALUES = (
-    {name: Option(name, (*get_args(kind), kind)[0], "") for name, kind in _HINTS.items()}
-    | options_of(Run)
-    | {name: Option(name, str, "") for name in ("target", "ignore", "id")}
-    | {
-        "missing": options_of(Reading)["missing"],
-        "seed": SEED,
-        "timeout": TIMEOUT,
-        "repetitions": Option("repetitions", int, "", low=1, high=MOST_RUNS),
-    }
-)
+_VALUES = {name: Option(name, (*get_args(kind), kind)[0], "") for name, kind in _HINTS.items()}
+_VALUES |= options_of(Run)
+_VALUES |= {name: Option(name, str, "") for name in ("target", "ignore", "id")}
+_VALUES |= {"missing": options_of(Reading)["missing"], "seed": SEED, "timeout": TIMEOUT}
+_VALUES |= {"repetitions": Option("repetitions", int, "", low=1, high=MOST_RUNS)}
 # Fields that accept several names, so that their lists are not axes.
 _LISTS = ("ignore",)
 _SHORT_NAMES = (
@@ -141,7 +136,9 @@ class Plan:
             return "held-out rows: chosen in each run"
         places = {f"{scope}/{option}" for scope in (run.dataset, run.method, run.label)}
         scoped = [text for name, text in self.sources.items() if name in places]
-        return scoped[-1] if scoped else self.sources.get(option)
+        if scoped:
+            return scoped[-1]
+        return self.sources.get(option)
 
     def with_runs(self, **fields: Any) -> "Plan":
         """The plan with other values of these fields of every run."""
@@ -153,29 +150,42 @@ class Plan:
 
         Raises UsageError for a name or a value that no run has.
         """
-        runs, wanted = [(run, entries_of(run)) for run in self.runs], Entries()
-        for text in filters:
-            name, equals, values = text.partition("=")
-            if not equals or not name:
-                raise UsageError(f"--only {text}: expected NAME=VALUE, such as dataset=cpu")
-            # a plan has options as options.NAME
-            name = name.strip().removeprefix("options.")
-            # a value may have commas
-            wanted.setdefault(name, []).extend(map(str.strip, (values, *values.split(","))))
+        runs = [(run, entries_of(run)) for run in self.runs]
+        wanted = _wanted(filters)
         for name, values in wanted.items():
-            one = Condition.of({name: values})
-            if not any(one.holds(entries) for _, entries in runs):
-                there = {str(entries[name]) for _, entries in runs if name in entries}
-                names = map(str, there or {name for _, entries in runs for name in entries})
-                raise UsageError(
-                    f"--only {name}: no run of plan {self.name} has this"
-                    f" {'value' if there else 'field'} (available: {', '.join(sorted(names))})"
-                )
+            condition = Condition.of({name: values})
+            if not any(condition.holds(entries) for _, entries in runs):
+                self._fail_without(name, [entries for _, entries in runs])
         condition = Condition.of(wanted)
         chosen = [run for run, entries in runs if condition.holds(entries)]
         if not chosen:
             raise UsageError(f"--only: no run of plan {self.name} matches all of the filters")
         return replace(self, runs=chosen)
+
+    def _fail_without(self, name: str, runs: list[Entries]) -> NoReturn:
+        """Say which values of a field there are, or which fields."""
+        what, there = "value", {str(entries[name]) for entries in runs if name in entries}
+        if not there:
+            what, there = "field", {name for entries in runs for name in entries}
+        available = ", ".join(sorted(there))
+        raise UsageError(
+            f"--only {name}: no run of plan {self.name} has this {what} (available: {available})"
+        )
+
+
+def _wanted(filters: Iterable[str]) -> dict[str, list[str]]:
+    """Name -> the values of the filters `name=value[,value…]`."""
+    wanted: dict[str, list[str]] = {}
+    for text in filters:
+        name, equals, values = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--only {text}: expected NAME=VALUE, such as dataset=cpu")
+        # a plan has options as options.NAME
+        name = name.strip().removeprefix("options.")
+        # a value may have commas
+        own = wanted.setdefault(name, [])
+        own += map(str.strip, (values, *values.split(",")))
+    return wanted
 
 
 def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
@@ -193,12 +203,10 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
     if name in known:
         return Reader(str(known[name])).plan(_content(known[name]), name, quick)
     if not file.is_file():
-        raise UsageError(
-            f"{name} is neither a plan nor a TOML file{or_near(name, known, 'the plans are')}"
-        )
-    return Reader(str(file), file.parent).plan(
-        _content(file), file.name.removesuffix(".toml"), quick
-    )
+        near = or_near(name, known, "the plans are")
+        raise UsageError(f"{name} is neither a plan nor a TOML file{near}")
+    reader = Reader(str(file), file.parent)
+    return reader.plan(_content(file), file.name.removesuffix(".toml"), quick)
 
 
 def small(name: str, known: dict[str, Traversable]) -> Plan | None:
@@ -226,8 +234,9 @@ def example() -> str:
 
 def entries_of(run: Run) -> Entries:
     """The names available in conditions on the run, without "options.", and their values."""
-    named = run.as_dict() | {name: of for name, of in run.told().items() if name in _READING}
-    known = {name: value for name, value in named.items() if name in (*_HINTS, *_READING)}
+    told = run.told()
+    named = run.as_dict() | {name: told[name] for name in _READING if name in told}
+    known = {name: value for name, value in named.items() if name in FIELDS}
     return known | dict(run.options)
 
 
@@ -261,25 +270,25 @@ def _value_of(entries: Entries, name: str) -> Any:
 
 
 def _same(value, wanted) -> bool:
-    if isinstance(wanted, str) and not isinstance(value, str) and value is not None:
-        if isinstance(value, bool):
-            return str(value).lower() == wanted.lower()
-        try:
-            return numerals.real(wanted) == float(value)
-        except ValueError:
-            return False
-    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+    if value is None or isinstance(value, str) or not isinstance(wanted, str):
+        return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+    if isinstance(value, bool):
+        return str(value).lower() == wanted.lower()
+    try:
+        return numerals.real(wanted) == float(value)
+    except ValueError:
+        return False
 
 
 def describe(run: Run) -> str:
     """A short line that distinguishes the run from its neighbours, for progress and --dry-run."""
     options = run.options
-    words = [
-        *(run.dataset, run.method, options.get("kernel"), run.label),
-        *(f"{short}={options[name]}" for name, short in _SHORT_NAMES if name in options),
-        f"seed={run.seed}" if run.seed else "",
-        f"threads={run.threads}" if run.fixed_threads else "",
-    ]
+    words = [run.dataset, run.method, options.get("kernel"), run.label]
+    words += [f"{short}={options[name]}" for name, short in _SHORT_NAMES if name in options]
+    if run.seed:
+        words.append(f"seed={run.seed}")
+    if run.fixed_threads:
+        words.append(f"threads={run.threads}")
     return " ".join(str(word) for word in words if word)
 
 
@@ -291,21 +300,20 @@ def _run(entries: Entries) -> Run:
         missing=entries.get("missing"),
         ignore=tuple(dict.fromkeys(ignore)),
     )
-    options = {
-        name.removeprefix("options."): value
-        for name, value in entries.items()
-        if name.startswith("options.")
-    }
-    return Run(
-        options=options,
-        reading=None if reading == Reading() else reading,
-        **{name: value for name, value in entries.items() if name in _HINTS},
-    )
+    options, fields = {}, {}
+    for name, value in entries.items():
+        if name.startswith("options."):
+            options[name.removeprefix("options.")] = value
+        elif name in _HINTS:
+            fields[name] = value
+    return Run(options=options, reading=None if reading == Reading() else reading, **fields)
 
 
 def _columns(value: str | list[str]) -> list[str]:
     """Columns given by a list, or by comma-separated text."""
-    return list(value) if isinstance(value, list) else list(Names.values(value))
+    if isinstance(value, list):
+        return value
+    return list(Names.values(value))
 
 
 def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
@@ -314,15 +322,22 @@ def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
     counts: Counter[str] = Counter()
     for run in runs:
         alike = json.dumps(run.as_dict() | {"seed": 0}, sort_keys=True)
-        if alike in kept and not keys.seed_decides(kept[alike]):
-            counts[f"{run.method} on {run.dataset}"] += 1
+        if alike not in kept:
+            kept[alike] = run
+        elif keys.seed_decides(kept[alike]):
+            kept[f"{alike} {run.seed}"] = run
         else:
-            kept[f"{alike} {run.seed}" if alike in kept else alike] = run
-    return list(kept.values()), [
-        f"{words} is deterministic, so only one seed is run; {count:,} run{'s' * (count != 1)}"
-        " skipped"
-        for words, count in counts.items()
-    ]
+            counts[f"{run.method} on {run.dataset}"] += 1
+    notes = []
+    for words, count in counts.items():
+        skipped = "1 run" if count == 1 else f"{count:,} runs"
+        notes.append(f"{words} is deterministic, so only one seed is run; {skipped} skipped")
+    return list(kept.values()), notes
+
+
+def _fits(run: Run) -> bool:
+    """Whether the machine has the threads of a run that compares threads."""
+    return not run.fixed_threads or (run.threads or 1) <= env.threads()
 
 
 class Reader:
@@ -334,36 +349,35 @@ class Reader:
         self.path, self.folder = path, folder
 
     def fail(self, message: object) -> NoReturn:
-        raise UsageError(f"{self.path}: {' '.join(str(message).split()):.1000}")
+        words = " ".join(str(message).split())
+        raise UsageError(f"{self.path}: {words:.1000}")
 
     def plan(self, content, name, quick) -> Plan:
         self.check_names(content, _TOP, "the plan")
         defaults = self.section(content.get("defaults", {}), "[defaults]")
         runs: list[Entries] = []
         for table, where in self.tables(content, "run"):
-            runs += self.grid(defaults | self.section(table, where), where, MOST_RUNS - len(runs))
+            entries = defaults | self.section(table, where)
+            runs += self.grid(entries, where, MOST_RUNS - len(runs))
         runs = self.adjust(runs, content, "")
         sources = self.table(content.get("sources", {}), "[sources]")
         small = self.quick(runs, content) if "quick" in content else None
-        if quick and small is None:
-            self.fail("there is no [quick], so it has no small form")
-        made = map(_run, small if quick and small is not None else runs)
-        kept = [run for run in made if not run.fixed_threads or (run.threads or 1) <= env.threads()]
+        if quick:
+            if small is None:
+                self.fail("there is no [quick], so it has no small form")
+            name, runs = f"{name}-quick", small
+        kept = [run for run in map(_run, runs) if _fits(run)]
         if not kept:
             self.fail("there is no [[run]], or every run is skipped")
-        unique = list({keys.key(run): run for run in reversed(self.checked(kept))}.values())
+        # of runs with one key the first, in the place of the last
+        by_key = {keys.key(run): run for run in reversed(self.checked(kept))}
+        unique, notes = list(by_key.values())[::-1], list[str]()
         # the built-in plans keep their existing rows
-        wanted, notes = (unique[::-1], []) if self.folder is None else once(unique[::-1])
-        name += "-quick" if quick else ""
-        return Plan(
-            name,
-            content.get("title", name),
-            content.get("description", ""),
-            content.get("table", ""),
-            wanted,
-            tuple(notes),
-            sources=sources,
-        )
+        if self.folder is not None:
+            unique, notes = once(unique)
+        title, table = content.get("title", name), content.get("table", "")
+        description = content.get("description", "")
+        return Plan(name, title, description, table, unique, tuple(notes), sources=sources)
 
     def quick(self, runs, content) -> list[Entries]:
         table = self.table(content["quick"], "[quick]", ("keep", "set", "skip"))
@@ -387,7 +401,8 @@ class Reader:
     def tables(self, content, key, prefix="") -> list[tuple[dict, str]]:
         """The tables of an array of tables, each with its name for messages."""
         value = content.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        is_array = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+        if not is_array:
             self.fail(f"{key} must be an array of tables: [[{key}]]")
         return [(table, f"[[{prefix}{key}]] {number}") for number, table in enumerate(value, 1)]
 
@@ -398,21 +413,18 @@ class Reader:
         self.table(table, where, (*FIELDS, "options", "repetitions", *extra))
         options = self.table(table.get("options", {}), f"{where} options")
         if "seed" in options:
-            self.fail(
-                f"{where} options.seed: the seed is a field of the run; write seed ="
-                f" {quoted(options['seed'])}"
-            )
+            seed = quoted(options["seed"])
+            self.fail(f"{where} options.seed: the seed is a field of the run; write seed = {seed}")
         entries = {name: value for name, value in table.items() if name not in ("options", *extra)}
         entries |= {f"options.{name}": value for name, value in options.items()}
         for name, value in entries.items():
-            if isinstance(value, list) and name not in _LISTS and not lists:
-                self.fail(
-                    f"{where} {name} is a list; only [[run]] and [defaults] may contain lists"
-                )
-            if value == [] or (name == "repetitions" and isinstance(value, list)):
-                self.fail(f"{where} {name} = {value}: must be a value, or a list of some")
+            place, is_list = f"{where} {name}", isinstance(value, list)
+            if is_list and name not in _LISTS and not lists:
+                self.fail(f"{place} is a list; only [[run]] and [defaults] may contain lists")
+            if value == [] or (is_list and name == "repetitions"):
+                self.fail(f"{place} = {value}: must be a value, or a list of some")
             values = [self.value(name, item, where) for item in _axis(value)]
-            entries[name] = values if isinstance(value, list) else values[0]
+            entries[name] = values if is_list else values[0]
         count = entries.pop("repetitions", None)
         if count is None:
             return entries
@@ -422,8 +434,10 @@ class Reader:
         """The value of an entry, converted to its type; that of an option is converted later."""
         if not isinstance(value, (str, int, float, bool)):
             self.fail(f"{where} {name} = {quoted(value)}: must be text, a number, true or false")
+        if name not in _VALUES:
+            return value
         try:
-            converted: Any = _VALUES[name].convert(value) if name in _VALUES else value
+            converted = _VALUES[name].convert(value)
         except UsageError as error:
             self.fail(f"{where} {name}: {error}")
         return methods.short(converted) if name == "method" else converted
@@ -437,10 +451,8 @@ class Reader:
         axes = [[entries[name]] if name in _LISTS else _axis(entries[name]) for name in names]
         count = math.prod(map(len, axes))
         if count > most:
-            self.fail(
-                f"{where} expands to {count:,} runs, which exceeds the maximum of {MOST_RUNS:,} per"
-                " plan"
-            )
+            maximum = f"the maximum of {MOST_RUNS:,} per plan"
+            self.fail(f"{where} expands to {count:,} runs, which exceeds {maximum}")
         return [dict(zip(names, values)) for values in itertools.product(*axes)]
 
     def adjust(self, runs, content, prefix) -> list[Entries]:
@@ -456,8 +468,8 @@ class Reader:
         return runs
 
     def condition(self, table, name, where, runs) -> Condition:
-        names = set().union(*runs)
-        known = sorted({"seed", *(name.removeprefix("options.") for name in names)})
+        names = {entry.removeprefix("options.") for entry in set().union(*runs)}
+        known = sorted(names | {"seed"})
         return Condition.of(self.table(table.get(name, {}), f"{where} {name}", known))
 
     # ------------------------------------------------------------------------- before the first run
@@ -467,21 +479,24 @@ class Reader:
         file does not exist.
         """
         for run in {(run.method, *sorted(run.options.items())): run for run in runs}.values():
-            try:
-                methods.create(run.method, seed=run.seed, **run.options)
-            except UsageError as error:
-                named = f"method {run.method} "
-                self.fail(error if named in str(error) else f"{named}of the plan: {error}")
+            self.check_method(run)
         for rows in dict.fromkeys((run.dataset, run.test, run.split) for run in runs):
             self.check_data(*rows)
+        found = []
         for run in runs:
             if run.reading is not None and registry.has(run.dataset.partition(":")[0]):
                 names = ", ".join(name for name in _READING if name in run.told())
                 self.fail(f"{names}: {run.dataset} is not a table with named columns")
-        return [
-            replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test))
-            for run in runs
-        ]
+            test = run.test and self.found(run.test)
+            found.append(replace(run, dataset=self.found(run.dataset), test=test))
+        return found
+
+    def check_method(self, run: Run) -> None:
+        try:
+            methods.create(run.method, seed=run.seed, **run.options)
+        except UsageError as error:
+            named = f"method {run.method} "
+            self.fail(error if named in str(error) else f"{named}of the plan: {error}")
 
     def check_data(self, dataset, test, split):
         for name in filter(None, (dataset, test)):
@@ -504,10 +519,14 @@ class Reader:
         """
         if self.folder is None or registry.has(name.partition(":")[0]) or "\0" in name:
             return name
-        beside = os.path.join(self.folder, name)
-        return os.path.normpath(beside) if os.path.isfile(beside) else name
+        path = os.path.join(self.folder, name)
+        if os.path.isfile(path):
+            return os.path.normpath(path)
+        return name
 
 
-def _axis(value: Any) -> list:
+def _axis(value: object) -> list:
     """The values of an entry: a list is an axis of the grid."""
-    return value if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        return value
+    return [value]

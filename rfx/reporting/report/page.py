@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources.abc import Traversable
@@ -154,7 +154,18 @@ def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: s
             without_data.add(run.dataset.partition(":")[0])
     counts = Counter(status for status, *_ in outcomes)
     quick = form is small
-    again = _run_command(name, folder, quick)
+    commands = _commands(counts, without_data, _run_command(name, folder, quick))
+    if quick:
+        whole = f"the whole plan, {len(full.runs):,} runs"
+        commands.append((whole, _run_command(name, folder)))
+    groups = groups_of(outcomes)
+    return Coverage(name, full.title, quick, source, len(rows), counts, groups, commands)
+
+
+def _commands(
+    counts: Counter[str], without_data: Collection[str], again: str
+) -> list[tuple[str, str]]:
+    """(purpose, command) of what would add missing rows. again: the command that runs the plan."""
     n_absent = counts[MISSING] + counts[INTERRUPTED]
     n_failed = counts[FAILED] + counts[TIMEOUT]
     commands = []
@@ -165,11 +176,7 @@ def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: s
         commands.append((f"{n_absent:,} runs without a row", again))
     if n_failed:
         commands.append((f"{n_failed:,} failed or timed out", f"{again} --retry-failed"))
-    if quick:
-        whole = f"the whole plan, {len(full.runs):,} runs"
-        commands.append((whole, _run_command(name, folder)))
-    groups = groups_of(outcomes)
-    return Coverage(name, full.title, quick, source, len(rows), counts, groups, commands)
+    return commands
 
 
 def _run_command(name: str, folder: str, quick: bool = False) -> str:

@@ -132,6 +132,14 @@ def test_a_header_is_told_by_its_cells_or_said():
     assert columns_of(parsed("a,b\n1,2\n", as_words=frozenset([0])))[0] == ["1"]
 
 
+def test_very_many_digits_keep_their_spelling_among_words():
+    digits = "9" * 23
+    text = f"0123,1_000\n{digits},{digits}\n".encode()
+    shape = readers.dialect(text, "f.csv", header=False)
+    table = readers.parse(text, shape, as_words=frozenset([0]), whole=True)
+    assert columns_of(table) == [["0123", digits], ["1_000", digits]]
+
+
 def test_dots_that_may_stand_between_thousands_are_told():
     rows = ['1.234;1.234;5;"-1.234.567";1.23', '12.345;0.500;6;"+9.000";2.345', "5;1.000;7;;3.456"]
     assert parsed("\n".join(["a;b;c;d;e", *rows, ""])).dotted == {

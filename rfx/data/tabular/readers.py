@@ -408,13 +408,13 @@ def _read(raw: bytes, shape: Dialect, words, only=None):
 def _columns(raw: bytes, shape: Dialect, as_words: frozenset[int], whole: bool) -> list:
     """The columns of records: numbers, or words if a cell is one.
 
-    They are read once, and a second time only for the spelling of booleans and of numbers that are
-    words, which pandas drops.
+    They are read once, and a second time only for the spelling of what pandas converts: booleans,
+    integers of very many digits, and numbers that are words.
     """
     with _parsing(shape.name):
         frame = _read(raw, shape, () if whole else as_words)
         words = set(frame.columns) - _numeric(frame)
-        spelled = {place for place in words if _are_booleans(frame[place])}
+        spelled = {place for place in words if not _are_texts(frame[place])}
         for place in as_words - words:
             if not _are_decimals(frame[place].to_numpy()):
                 spelled.add(place)
@@ -443,9 +443,11 @@ def _numeric(frame) -> set[int]:
     return {place for place in frame.columns if frame[place].dtype.kind in "iuf"}
 
 
-def _are_booleans(column) -> bool:
-    """Whether pandas read all cells of a column, apart from missing ones, as True or False."""
-    return lazy.pandas.api.types.infer_dtype(column) == "boolean"
+def _are_texts(column) -> bool:
+    """Whether pandas left the cells of a column, apart from missing ones, as they are spelled: not
+    booleans, nor integers of very many digits.
+    """
+    return lazy.pandas.api.types.infer_dtype(column) == "string"
 
 
 def _are_decimals(values: np.ndarray) -> bool:

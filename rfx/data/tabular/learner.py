@@ -699,6 +699,7 @@ class _Column:
     def update(self, table: Table, position: int) -> None:
         values = table.cells(position)
         if self.words is None:
+            assert not isinstance(values, Words)
             self._add_numbers(values)
             return
         values = values if isinstance(values, Words) else words_of(values)

@@ -8,7 +8,7 @@ import itertools
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from rfx import lazy
 from rfx.data import textfiles
 from rfx.data.reading import FileFormat
 from rfx.data.tabular.schema import Input, Schema
-from rfx.data.tabular.table import Table, Words, words_of
+from rfx.data.tabular.table import Column, Table, Words, words_of
 from rfx.errors import DataError, NoRows
 from rfx.numerals import is_number
 
@@ -368,19 +368,23 @@ def _lines(raw: bytes, shape: Dialect, line: int) -> np.ndarray:
         texts = raw.removesuffix(b"\n").split(b"\n")
         if {text.count(mark) for text in texts} == {width - 1} and width > 1:
             return np.arange(line, line + len(texts))
-    counted = [
-        (line + at, None if cells is None else len(cells))
-        for at, _, cells in records(raw, shape.separator)
-    ]
-    odd = next(((at, count) for at, count in counted if count != width), None)
-    if odd is not None and odd[1] is None:
-        raise DataError(f"{shape.name}, line {odd[0]}: a quote opens there and is never closed")
-    if odd is not None:
-        raise DataError(
-            f"{shape.name}, line {odd[0]}: it has {odd[1]} cell{'s' * (odd[1] != 1)}, but the"
-            f" previous rows have {width}; remove it, or a title or comment above, if it is no row"
-        )
-    return np.array([at for at, _ in counted], np.int64)
+    lines = []
+    for start, _, cells in records(raw, shape.separator):
+        lines.append(line + start)
+        if cells is None or len(cells) != width:
+            raise _odd_record(cells, width, f"{shape.name}, line {line + start}")
+    return np.array(lines, np.int64)
+
+
+def _odd_record(cells: list[str] | None, width: int, place: str) -> DataError:
+    """The error for a record whose cells are not as many as those of the others."""
+    if cells is None:
+        return DataError(f"{place}: a quote opens there and is never closed")
+    has = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+    return DataError(
+        f"{place}: it has {has}, but the previous rows have {width}; remove it, or a title or"
+        " comment above, if it is no row"
+    )
 
 
 def _read(raw: bytes, shape: Dialect, words, only=None):
@@ -405,7 +409,7 @@ def _read(raw: bytes, shape: Dialect, words, only=None):
         )
 
 
-def _columns(raw: bytes, shape: Dialect, as_words: frozenset[int], whole: bool) -> list:
+def _columns(raw: bytes, shape: Dialect, as_words: frozenset[int], whole: bool) -> list[Column]:
     """The columns of records: numbers, or words if a cell is one.
 
     They are read once, and a second time only for the spelling of what pandas converts: booleans,
@@ -419,13 +423,13 @@ def _columns(raw: bytes, shape: Dialect, as_words: frozenset[int], whole: bool) 
             if not _are_decimals(frame[place].to_numpy()):
                 spelled.add(place)
         texts = _read(raw, shape, spelled, sorted(spelled)) if spelled else frame
-    columns = []
+    columns: list[Column] = []
     for place in frame.columns:
+        cells = texts[place] if place in spelled else frame[place]
         if place in words or place in spelled:
-            cells = texts[place] if place in spelled else frame[place]
             columns.append(_cells(cells, place in as_words, shape.separator == ";"))
         else:
-            columns.append(frame[place].to_numpy(np.float64))
+            columns.append(cells.to_numpy(np.float64))
     return columns
 
 
@@ -456,16 +460,19 @@ def _are_decimals(values: np.ndarray) -> bool:
     return bool((numbers % 1 != 0).any()) and len(np.unique(numbers)) > _MANY
 
 
-def _cells(texts, as_words: bool, commas: bool):
+def _cells(texts, as_words: bool, commas: bool) -> Column:
     """Numbers or Words of a column of texts; commas: numbers may have a decimal comma."""
-    codes, values = lazy.pandas.factorize(texts)
-    values = [str(value).strip() for value in values]
-    if not as_words and (numbers := numbers_of(values, commas)) is not None:
+    codes, distinct = lazy.pandas.factorize(texts)
+    values = [str(value).strip() for value in distinct]
+    numbers = None if as_words else numbers_of(values, commas)
+    if numbers is not None:
         return np.array([*numbers, np.nan])[codes]
     return Words.of(codes, (None if value in ABSENT else value for value in values))
 
 
-def _odd_numbers(raw: bytes, shape: Dialect, columns: list) -> tuple[dict, dict]:
+def _odd_numbers(
+    raw: bytes, shape: Dialect, columns: list[Column]
+) -> tuple[dict[int, str], dict[int, str]]:
     """`dotted` and `padded` of a Table, for columns of numbers: the lines that may show them are
     read again, as texts.
     """
@@ -504,15 +511,15 @@ def _padded_lines(raw: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def numbers_of(values, commas) -> list[float] | None:
+def numbers_of(values: Collection[str], commas: bool) -> list[float] | None:
     """The numbers of the cells of a column, nan for missing, if all are numbers; commas: they may
     have a decimal comma, unless all of these may mark thousands.
     """
     marked = [value for value in values if commas and _COMMA_NUMBER.fullmatch(value)]
+    if marked and all(map(_THOUSANDS.fullmatch, marked)):
+        return None
     plain = {*ABSENT, *marked}
-    if not all(is_number(value) or value in plain for value in values) or (
-        marked and all(map(_THOUSANDS.fullmatch, marked))
-    ):
+    if not all(is_number(value) or value in plain for value in values):
         return None
     return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
 
@@ -652,8 +659,10 @@ def _counts_up(numbers) -> bool:
 # Code in a file is never run, and memory is limited. pyarrow, an optional package, is used only
 # here.
 
-# Accepted names of the arrays of an .npz file: inputs, targets, names of columns.
-_NAMES = (("X", "x", "data"), ("y", "target", "labels"), ("feature_names", "columns"))
+# Accepted names of the arrays of an .npz file.
+_INPUTS = ("X", "x", "data")
+_TARGETS = ("y", "target", "labels")
+_COLUMN_NAMES = ("feature_names", "columns")
 _SPARSE = {"indptr", "indices", "data", "shape", "format"}
 
 
@@ -688,30 +697,40 @@ def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
     of X.
     """
     with _refused(name, ".npz file"), np.load(file, allow_pickle=False) as content:
-        X, y, names = (_array_of(content, keys) for keys in _NAMES)
-        sparse = set(content.files) >= _SPARSE
-        if sparse:
-            file.seek(0)
-            X = scipy.sparse.csr_matrix(scipy.sparse.load_npz(file), dtype=np.float64)
-            X.sum_duplicates()
-            _check_numbers(X.data, name)
-        elif X is None:
-            raise DataError(
-                f"{name} has the arrays {', '.join(content.files) or '(none)':.200}, but needs an"
-                " array X with the rows"
-            )
-        else:
-            _check_shape(X, name)
-        if y is not None and (y.ndim not in (1, 2) or len(y) != X.shape[0]):
+        is_sparse = set(content.files) >= _SPARSE
+        X = _sparse_rows(file, name) if is_sparse else _dense_rows(content, name)
+        y, names = _array_of(content, _TARGETS), _array_of(content, _COLUMN_NAMES)
+        if y is None:
+            return (X, None) if is_sparse else _table(X, name, as_words, names)
+        if y.ndim not in (1, 2) or len(y) != X.shape[0]:
             raise DataError(
                 f"{name} has {X.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
             )
-        if y is not None and y.ndim == 2 and y.shape[1] > 1:
+        if y.ndim == 2 and y.shape[1] > 1:
             return _check_numbers(X, name), _check_numbers(y, name)
-        y = None if y is None else y.reshape(len(y))
-        if sparse:
-            return X, None if y is None else _targets(y, name, True)
+        y = y.reshape(len(y))
+        if is_sparse:
+            return X, _targets(y, name, True)
         return _table(X, name, as_words, names, y)
+
+
+def _sparse_rows(file, name: str) -> scipy.sparse.csr_matrix:
+    """The matrix of a .npz file that scipy.sparse.save_npz wrote."""
+    file.seek(0)
+    X = scipy.sparse.csr_matrix(scipy.sparse.load_npz(file), dtype=np.float64)
+    X.sum_duplicates()
+    _check_numbers(X.data, name)
+    return X
+
+
+def _dense_rows(content, name: str) -> np.ndarray:
+    """The inputs of a .npz file."""
+    X = _array_of(content, _INPUTS)
+    if X is None:
+        arrays = ", ".join(content.files) or "(none)"
+        raise DataError(f"{name} has the arrays {arrays:.200}, but needs an array X with the rows")
+    _check_shape(X, name)
+    return X
 
 
 def _array_of(content, keys: Iterable[str]) -> np.ndarray | None:
@@ -733,12 +752,20 @@ def _check_shape(array: np.ndarray, name: str) -> None:
         )
 
 
-def _table(array, name, as_words, names=None, y=None) -> Table:
+def _table(
+    array: np.ndarray,
+    name: str,
+    as_words: Callable[[Table], frozenset[int]],
+    names: np.ndarray | None = None,
+    y: np.ndarray | None = None,
+) -> Table:
+    """The table of an array of numbers, its column names and a column of targets."""
     _check_shape(array, name)
-    titles = [str(number) for number in range(1, array.shape[1] + 1)]
+    n_columns = array.shape[1]
+    titles = [str(number) for number in range(1, n_columns + 1)]
     if names is not None:
         titles = names.astype(str).ravel().tolist()
-        if len(titles) != array.shape[1] or len(set(titles)) < len(titles):
+        if len(titles) != n_columns or len(set(titles)) < n_columns:
             raise DataError(f"{name} needs one distinct feature name per column")
     table = Table(name, titles, names is not None, [])
     if y is not None:
@@ -751,20 +778,19 @@ def _table(array, name, as_words, names=None, y=None) -> Table:
     if y is None:
         return replace(table, columns=columns)
     columns.append(_targets(y, name, table.own_target in worded))
-    return replace(table, columns=columns, typed=frozenset("y" if y.dtype.kind in "US" else ""))
+    typed = frozenset({"y"} if y.dtype.kind in "US" else ())
+    return replace(table, columns=columns, typed=typed)
 
 
-def _targets(y, name, as_words):
+def _targets(y: np.ndarray, name: str, as_words: bool) -> Column:
     """A column of an array (n,) of numbers or words; as_words: integers become words, with all
     digits. The words for missing values in CSV text are missing here too.
     """
     if y.dtype.kind in "US":
-        words, codes = np.unique(
-            np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y, return_inverse=True
-        )
-        return Words.of(
-            codes.ravel(), (None if word in ABSENT else word for word in words.tolist())
-        )
+        texts = np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y
+        values, codes = np.unique(texts, return_inverse=True)
+        words = [None if value in ABSENT else value for value in values.tolist()]
+        return Words.of(codes.ravel(), words)
     if y.dtype.kind not in "fiub":
         raise DataError(
             f"{name}: the array of targets has type {y.dtype!s:.40}; numbers or words are needed"
@@ -965,12 +991,12 @@ def encoded(frame: Any, schema: Schema) -> Any:
     return X
 
 
-def cells(column: Any, learnt: Input) -> np.ndarray | Words:
+def cells(column: Any, learnt: Input) -> Column:
     """A data frame column for an input of a schema: numbers (n,), nan if missing, or words."""
     types, kind = lazy.pandas.api.types, column.dtype
     if not learnt.is_text() or (learnt.form is not None and learnt.form.kind == "numbers"):
         if types.is_numeric_dtype(kind) or types.is_bool_dtype(kind):
             return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     words, absent = words_of(column), set(ABSENT) - set(learnt.categories or ())
-    texts = map(str.strip, words.values)
+    texts = [text.strip() for text in words.values]
     return Words.of(words.codes, (None if text in absent else text for text in texts))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -53,9 +53,13 @@ class Words:
         return self.codes < 0
 
 
+# Numbers (n,) float64, nan for missing cells, or words.
+Column: TypeAlias = np.ndarray | Words
+
+
 @dataclass
 class Table:
-    """Columns of equal length: float64 arrays (n,), nan for missing cells, or Words.
+    """Columns of equal length, numbers or words.
 
     name: of the file, for messages. names: of the columns, if `named`, else their numbers (from 1
     on). lines: (n,) the line of the file where each row begins, or None. own_target: the position
@@ -73,7 +77,7 @@ class Table:
     name: str
     names: list[str]
     named: bool
-    columns: list
+    columns: list[Column]
     lines: np.ndarray | None = None
     own_target: int | None = None
     index: frozenset[str] = frozenset()
@@ -102,13 +106,17 @@ class Table:
             return FILL
         return "fill it in, or use --missing mean, median or most_frequent in training"
 
-    def cells(self, position: int) -> Any:
-        """A column, numbers or Words; DataError for infinity."""
+    def cells(self, position: int) -> Column:
+        """A column; DataError for infinity."""
         column = self.columns[position]
-        if not isinstance(column, Words) and np.isinf(column).any():
+        if isinstance(column, Words):
+            return column
+        infinite = np.isinf(column)
+        if infinite.any():
+            place = self.place(int(np.argmax(infinite)))
             raise DataError(
-                f"{self.place(int(np.argmax(np.isinf(column))))}: {self.title(position)} is"
-                " infinite, or too large for a double; correct it"
+                f"{place}: {self.title(position)} is infinite, or too large for a double; correct"
+                " it"
             )
         return column
 
@@ -127,11 +135,9 @@ class Table:
 
     def place(self, row: int) -> str:
         """The location of a row, for messages."""
-        return (
-            f"{self.name}, row {row + 1}"
-            if self.lines is None
-            else f"{self.name}, line {self.lines[row]}"
-        )
+        if self.lines is None:
+            return f"{self.name}, row {row + 1}"
+        return f"{self.name}, line {self.lines[row]}"
 
     def title(self, position: int) -> str:
         """A column, for messages."""
@@ -160,11 +166,9 @@ class Table:
             return self.names.index(wanted)
         if wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:10]) <= len(self.names):
             return int(wanted) - 1
-        columns = (
-            or_near(wanted, self.names, "its columns are")
-            if self.named
-            else f"; its columns are 1 to {len(self.names)}"
-        )
+        columns = f"; its columns are 1 to {len(self.names)}"
+        if self.named:
+            columns = or_near(wanted, self.names, "its columns are")
         raise UsageError(
             f"{option} is {wanted!r:.80}, which is not a column of {self.name}{columns:.400}"
         )

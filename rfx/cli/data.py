@@ -21,6 +21,8 @@ from rfx.options import Option
 
 COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "checked", "stands_in_for")
 
+_COUNTS = ("n", "d", "classes")
+
 
 @click.command("datasets")
 @flags(
@@ -46,9 +48,8 @@ def datasets(paper, json) -> None:
     lines = [[name.replace("_", " ") for name in COLUMNS]]
     for row in rows:
         lines.append([_cell(row[name]) for name in COLUMNS])
-    numbers = {COLUMNS.index(name) for name in ("n", "d", "classes")}
-    words = set(range(len(COLUMNS))) - numbers
-    click.echo("\n".join(table(lines, words)))
+    left = [place for place, name in enumerate(COLUMNS) if name not in _COUNTS]
+    click.echo("\n".join(table(lines, left)))
 
 
 def _sets(names, paper) -> list:

@@ -438,13 +438,11 @@ def _draw_claims(found, output, force) -> list:
     """Draw the claims of each paper into claims-PAPER.png and so on of the folder `output`."""
     from rfx.reporting import claim_figures, figures
 
-    judged_of, charts = {}, {}
-    for paper, judged in found:
-        name = f"claims-{paper.name}"
-        judged_of[name] = judged
-        charts[name] = functools.partial(claim_figures.chart, paper)
+    charts = {}
+    for paper, _ in found:
+        charts[f"claims-{paper.name}"] = functools.partial(claim_figures.chart, paper)
     folder, paths = os.path.join(output or "", ""), []
-    for name, judged in judged_of.items():
+    for name, (_, judged) in zip(charts, found):
         paths += figures.draw(name, judged, folder, None, charts, force)
     return paths
 

@@ -93,20 +93,17 @@ def _entry(path: str, name: str, entry) -> "DatasetInfo":
         allowed, shown = _FIELDS[key]
         if value not in allowed if isinstance(allowed, tuple) else not isinstance(value, allowed):
             raise UsageError(f"{path}: {key} of {name} is {quoted(value)}; it must be {shown}")
-    # relative to the registry; ~ is a home folder
-    train, test = (
-        os.path.join(os.path.dirname(path), os.path.expanduser(entry.get(role, "")))
-        for role in ("train", "test")
-    )
-    options: dict[str, Any] = {
-        key: tuple(map(str, value)) if isinstance(value, list) else value
-        for key, value in entry.items()
-        if key not in ("train", "test", "task", "title")
-    }
-    own = OwnSet(path, train, test if "test" in entry else None, Reading(**options))
-    return DatasetInfo(
-        name, entry.get("task", ""), 0, 0, 0, entry.get("title", f"of {path}"), own=own
-    )
+    paths = {}
+    options: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key in ("train", "test"):
+            # relative to the registry; ~ is a home folder
+            paths[key] = os.path.join(os.path.dirname(path), os.path.expanduser(value))
+        elif key not in ("task", "title"):
+            options[key] = tuple(map(str, value)) if isinstance(value, list) else value
+    own = OwnSet(path, reading=Reading(**options), **paths)
+    title = entry.get("title", f"of {path}")
+    return DatasetInfo(name, entry.get("task", ""), 0, 0, 0, title, own=own)
 
 
 # ---------------------------------------------------------------------- sets of rfx
@@ -180,8 +177,8 @@ class OwnSet:
 
     registry: str
     train: str
-    test: str | None
     reading: Reading
+    test: str | None = None
 
     @property
     def paths(self) -> list[str]:

@@ -128,7 +128,7 @@ class File:
         self,
         reading: Reading,
         schema: Schema | None = None,
-        words_of: Callable[[Table], frozenset[int]] | None = None,
+        words_of: readers.WordColumns | None = None,
     ):
         """A Table, or (X, target column or None) of a sparse matrix.
 

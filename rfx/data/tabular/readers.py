@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -45,6 +45,8 @@ _DOTTED_CELL = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # dots between thousands
 # A cell of digits with a leading 0, in a text and alone.
 _PADDED = re.compile(rb'0[0-9](?<=[,;|\t "\n]..)[0-9]*+(?=[,;|\t "\n]|\Z)')
 _PADDED_CELL = "0[0-9]+"
+# The positions of the columns to read as words, of a table without rows.
+WordColumns: TypeAlias = Callable[[Table], frozenset[int]]
 _MANY = 1000  # more distinct decimals than this are no classes, categories or names
 # The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
@@ -677,7 +679,7 @@ def _refused(name, what):
         raise DataError(f"{name} is not a readable {what} ({reason:.200})") from None
 
 
-def npy(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+def npy(file, name: str, as_words: WordColumns) -> Table:
     """The array of a .npy file, one row of numbers per row; the file is a binary handle.
 
     as_words: a function of a table without rows, which returns the positions of columns to read as
@@ -687,7 +689,7 @@ def npy(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
         return _table(np.load(file, allow_pickle=False), name, as_words)
 
 
-def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
+def npz(file, name: str, as_words: WordColumns):
     """The content of a .npz file, a binary handle: a Table of its arrays X and y, or (X, column of
     y or None) if X (n, d) is sparse or y is (n, k) with k targets per row.
 
@@ -755,7 +757,7 @@ def _check_shape(array: np.ndarray, name: str) -> None:
 def _table(
     array: np.ndarray,
     name: str,
-    as_words: Callable[[Table], frozenset[int]],
+    as_words: WordColumns,
     names: np.ndarray | None = None,
     y: np.ndarray | None = None,
 ) -> Table:
@@ -810,7 +812,7 @@ def _check_numbers(values, name) -> np.ndarray:
 # ---------------------------------------------------------------------- Parquet
 
 
-def parquet(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+def parquet(file, name: str, as_words: WordColumns) -> Table:
     """The columns of a Parquet file, a binary handle: numbers, booleans and words. as_words: see
     arrayfiles.npy.
     """
@@ -833,7 +835,7 @@ class ParquetGroups:
     Raises DataError if the file is invalid or pyarrow is missing.
     """
 
-    def __init__(self, file, name: str, as_words: Callable[[Table], frozenset[int]] = no_words):
+    def __init__(self, file, name: str, as_words: WordColumns = no_words):
         self.name, self.as_words = name, as_words
         try:
             pyarrow = lazy.pyarrow
@@ -860,7 +862,7 @@ class ParquetGroups:
                 yield table_of(rows, self.schema, self.name, self.as_words)
 
 
-def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+def table_of(rows, schema, name: str, as_words: WordColumns) -> Table:
     """The Table of a pyarrow table; columns of its file's schema that it lacks have no cells."""
     saved_index = (schema.pandas_metadata or {}).get("index_columns", ())
     index = frozenset(column for column in saved_index if isinstance(column, str))

@@ -12,9 +12,8 @@ processor seconds are counted, and makes its choices on training rows alone. The
 of wrong labels, or the RMSE divided by the standard deviation of the targets of the evaluated rows.
 
 `generate` writes tables with a column of many levels, whose effects are known, to a folder for
-`run`.
-`show` prints a Markdown table of mean errors, and for each other contestant the ratios of rfx's
-errors to its errors.
+`run`. `show` prints a Markdown table of mean errors, and for each other contestant the ratios of
+rfx's errors to its errors.
 """
 
 import argparse

@@ -142,15 +142,14 @@ class MethodEstimator(Estimator):
             cls.fit = _unweighted  # type: ignore[method-assign, assignment]
         if cls.task:
             cls.classes[method, cls.task] = cls
-            pair, own = (
-                cls.classes.get((method, "classification")),
-                inspect.cleandoc(cls.__doc__ or ""),
-            )
+            pair = cls.classes.get((method, "classification"))
+            own = inspect.cleandoc(cls.__doc__ or "")
             cls.about = pair.about if pair is not None and "\n" not in own else own
             first, end, rest = cls.about.partition("\n")
             cls.__doc__ = f"{first.removesuffix('.')} ({cls.task}).{end}{rest}"
         # options of some kernels only are None by default
-        always, common = cls.method.defaults(), {*Method.options, BUDGET_SECONDS.name}
+        always = cls.method.defaults()
+        common = {*Method.options, BUDGET_SECONDS.name}
         declared = cls.method.declared()
         options = [option for name, option in declared.items() if name not in cls.without]
         options.sort(key=lambda option: option.name in common)
@@ -200,7 +199,8 @@ class MethodEstimator(Estimator):
         `schema_` and `fills_`.
         """
         classes = getattr(self, "classes_", None)
-        names, schema = getattr(self, "feature_names_in_", None), None
+        names = getattr(self, "feature_names_in_", None)
+        schema = None
         is_table = isinstance(X, TableRows)
         self.fills_ = column_means(self, X)
         if is_table:
@@ -267,7 +267,8 @@ class MethodEstimator(Estimator):
 
     def _train_further(self, X, y, sample_weight, first: bool):
         """Continue the training with a batch of encoded rows."""
-        sample_weight, classes = _weights_of(X, sample_weight), getattr(self, "classes_", None)
+        sample_weight = _weights_of(X, sample_weight)
+        classes = getattr(self, "classes_", None)
         if first:
             X, trainer = self._begin(self._task(), X, y)
             self.session_ = trainer.session()
@@ -333,7 +334,8 @@ class MethodEstimator(Estimator):
             )
         if self.schema_ is None:
             return shares
-        every, columns = np.zeros(self.n_features_in_), self.schema_.columns
+        every = np.zeros(self.n_features_in_)
+        columns = self.schema_.columns
         # a model of a file has only its inputs
         from_file = self.schema_.target is not None
         every[slice(None) if from_file else [column.position for column in columns]] = shares
@@ -356,7 +358,8 @@ def _unweighted(self, X, y):
     return MethodEstimator.fit(self, X, y)
 
 
-_unweighted.__name__, _unweighted.__doc__ = "fit", MethodEstimator.fit.__doc__
+_unweighted.__name__ = "fit"
+_unweighted.__doc__ = MethodEstimator.fit.__doc__
 
 
 def _weights_of(X, sample_weight):

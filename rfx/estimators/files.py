@@ -24,7 +24,9 @@ def save(estimator, path) -> int:
 
     Raises ValueError for labels other than words and numbers.
     """
-    trained, schema, entry = estimator.method_, estimator.schema_, {}
+    trained = estimator.method_
+    schema = estimator.schema_
+    entry = {}
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
         if not are_doubles(classes) and words(classes) is None:
@@ -112,7 +114,9 @@ def _parameters(kind, trained) -> dict:
 
 def _recall(estimator, trained, entry: dict) -> None:
     """Set labels, input names and parameters as `save` wrote them."""
-    schema, columns, kind = trained.schema, entry.get("columns"), entry.get("kind")
+    schema = trained.schema
+    columns = entry.get("columns")
+    kind = entry.get("kind")
     inputs = None if schema is None else schema.inputs
     if inputs is not None and (columns is not None or schema.target is not None):
         estimator.schema_ = schema
@@ -130,7 +134,8 @@ def _recall(estimator, trained, entry: dict) -> None:
 
 def _labels(trained, kind):
     """The labels (n_classes,) in their type, from the classes of the model and their words."""
-    classes, schema = trained.classes, trained.schema
+    classes = trained.classes
+    schema = trained.schema
     words = None if schema is None else schema.labels
     if words is not None:
         # pandas reads such a column of a table as Booleans

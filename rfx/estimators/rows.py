@@ -107,8 +107,11 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
     """
     if hasattr(X, "to_frame"):
         raise ValueError("X is a Series; pass one row of a frame as frame.iloc[[0]], or a frame")
-    X, y, rows = device.numpy_of(X), device.numpy_of(y), None
-    reads, schema = hasattr(estimator, "missing"), getattr(estimator, "schema_", None)
+    X = device.numpy_of(X)
+    y = device.numpy_of(y)
+    rows = None
+    reads = hasattr(estimator, "missing")
+    schema = getattr(estimator, "schema_", None)
     if reset:
         estimator._drawn_seed = None
         rows = _table_rows(estimator, X) if reads else None
@@ -175,7 +178,8 @@ def _refuse_gaps(estimator, X, advice: str) -> None:
     """Raise ValueError for numbers X with a missing cell."""
     gaps = np.isnan(X.data if sp.issparse(X) else X)
     if gaps.any():
-        place, names = "a row", getattr(estimator, "feature_names_in_", None)
+        place = "a row"
+        names = getattr(estimator, "feature_names_in_", None)
         if not sp.issparse(X):
             row, column = np.argwhere(gaps)[0]
             place = f"row {row + 1}, column {column + 1 if names is None else repr(names[column])}"
@@ -196,7 +200,8 @@ def _table_rows(estimator, X) -> TableRows | None:
     """The rows to learn from if they have words, dates, named categories or cells to fill; None for
     others.
     """
-    frame, missing = _frame(X), estimator.missing
+    frame = _frame(X)
+    missing = estimator.missing
     places = chosen(frame, estimator.categorical_features)
     fills = missing not in (None, "refuse") or (missing is None and lazy.pandas.isna(frame))
     if frame is None or not (places or np.any(fills)):
@@ -266,7 +271,8 @@ def _encoded(estimator, X, schema: Schema):
     Frames are compared with those seen in `fit` as scikit-learn does it; with a schema of a file,
     the columns of a frame are found by name, in any order and among others.
     """
-    frame, names = _frame(X), getattr(estimator, "feature_names_in_", None)
+    frame = _frame(X)
+    names = getattr(estimator, "feature_names_in_", None)
     if schema.target is None or frame is not X:
         rows = X if hasattr(X, "shape") else frame.to_numpy()
         validate_data(estimator, rows, reset=False, skip_check_array=True)

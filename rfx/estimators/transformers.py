@@ -109,7 +109,8 @@ class Supervised(Transformer):
         self
         """
         # words or integers are classes
-        task, classes = "regression", type_of_target(y) in ("binary", "multiclass")
+        task = "regression"
+        classes = type_of_target(y) in ("binary", "multiclass")
         X, y = checked(self, X, y, numbers=not classes)
         if classes:
             labels, y = np.unique(y, return_inverse=True)
@@ -120,7 +121,8 @@ class Supervised(Transformer):
 
 class MapTransformer(Transformer, Estimator):
     """Maps rows to features whose inner product equals or estimates the kernel. A subclass defines
-    `_learn`, which returns the map of scaled rows, the options and the kernel's parameters.
+    `_learn`, which returns the map of scaled rows from the kernel's parameters and the options by
+    name.
 
     Attributes
     ----------
@@ -151,22 +153,22 @@ class MapTransformer(Transformer, Estimator):
         """
         X = checked(self, X)
         with in_python():
-            p = {option.name: self._value(option) for option in self.options}
-            count = p.get("n_features", p.get("n_grids", 1))
-            kernel = p.setdefault("kernel", self.only_kernel)
-            own = {option.name: p.get(option.name) for option in kernels.get_kernel(kernel).options}
-            self.scaler_, self.map_ = scaled_map(
-                lambda rows, params: self._learn(rows, p, params),
-                X,
-                self.vectors * count,
-                kernel,
-                p["scaling"],
-                p.get("gamma"),
-                p["seed"],
-                **own,
-            )
+            chosen = {option.name: self._value(option) for option in self.options}
+            self.scaler_, self.map_ = self._fit_map(X, **chosen)
         self._n_features_out = self.map_.n_features
         return self
+
+    def _fit_map(self, X, *, scaling, seed, kernel=None, gamma=None, **options):
+        """The scaler and the map of the rows X, by the values of the options."""
+        kernel = kernel or self.only_kernel
+        count = options.get("n_features", options.get("n_grids", 1))
+        own = kernels.get_kernel(kernel).options
+        of_kernel = {option.name: options.get(option.name) for option in own}
+
+        def learn(rows, params):
+            return self._learn(kernel, rows, seed, params, **options)
+
+        return scaled_map(learn, X, self.vectors * count, kernel, scaling, gamma, seed, **of_kernel)
 
     def _value(self, option):
         value = self._seed() if option.name == "seed" else getattr(self, option.name)
@@ -214,9 +216,9 @@ class MapFeatures(MapTransformer):
         tags.input_tags.positive_only = histograms and self.scaling == "none"
         return tags
 
-    def _learn(self, X, p, params):
-        given = p["kernel"], X, p["n_features"], p["seed"], p.get("features")
-        return self.map_class.learn(*given, dtype=np.dtype(p["dtype"]), **params)
+    def _learn(self, kernel, X, seed, params, *, n_features, dtype, features=None, **others):
+        given = kernel, X, n_features, seed, features
+        return self.map_class.learn(*given, dtype=np.dtype(dtype), **params)
 
     def _features(self, X):
         Z = super()._features(X)
@@ -394,8 +396,8 @@ class RandomBinning(MapTransformer, options=_OF_BINNING):
 
     vectors = BinMap.width
 
-    def _learn(self, X, p, params):
-        return BinMap.learn(p["kernel"], X, p["n_grids"], p["seed"], **params)
+    def _learn(self, kernel, X, seed, params, *, n_grids, **others):
+        return BinMap.learn(kernel, X, n_grids, seed, **params)
 
 
 class NystromFeatures(MapTransformer, options=_OF_NYSTROM):
@@ -416,12 +418,12 @@ class NystromFeatures(MapTransformer, options=_OF_NYSTROM):
     (569, 100)
     """
 
-    def _learn(self, X, p, params):
-        limit = p["max_memory"] or default_memory_mb()
-        landmarks = choose_landmarks(
-            p["landmarks"], p["kernel"], X, params, p["n_features"], p["seed"], limit
-        )
-        return NystromMap(p["kernel"], landmarks, params, p["dtype"])
+    def _learn(
+        self, kernel, X, seed, params, *, n_features, landmarks, max_memory, dtype, **others
+    ):
+        limit = max_memory or default_memory_mb()
+        chosen = choose_landmarks(landmarks, kernel, X, params, n_features, seed, limit)
+        return NystromMap(kernel, chosen, params, dtype)
 
 
 class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):  # type: ignore[misc]
@@ -457,7 +459,8 @@ class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):  # 
 
     def _learn(self, task, X, y):
         self._train(task, X, y)
-        self.map_, self.scaler_ = self.method_.model.map, self.method_.preprocessing.scaler
+        self.map_ = self.method_.model.map
+        self.scaler_ = self.method_.preprocessing.scaler
         self._n_features_out = self.map_.n_features
 
     def _features(self, X):
@@ -500,7 +503,8 @@ class LearnedMetric(Supervised, Estimator, options=_OF_METRIC):
         with in_python():
             trainer = methods.create("rfm", task=task, **self._asked())
             self.scaler_ = prepare(trainer, X, y).preprocessing.scaler
-        metric, count = self.scaler_.metric, self.n_features_in_
+        metric = self.scaler_.metric
+        count = self.n_features_in_
         self.feature_importances_ = np.full(count, 1 / count) if metric is None else metric.shares()
         self._n_features_out = count
 

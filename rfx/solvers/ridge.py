@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,32 +92,33 @@ def solve_ridge_cg(
     W = np.zeros_like(right)
     w = np.zeros(Z.shape[1])
     n_iter = 0
+    most_steps = 0
 
     def image(p: np.ndarray) -> np.ndarray:
         return lam * p + Z.normal(p)
 
     for k, norm in enumerate(norms):
-        residual = right[:, k] - image(w) if w.any() else right[:, k]
+        y, b = outputs[:, k], right[:, k]
+        residual = b - image(w) if w.any() else b
         bound = budget.tol * norm
+
+        def enough(x: np.ndarray, r: np.ndarray, bound: float = bound) -> bool:
+            return bool(np.linalg.norm(r) <= bound)
+
         steps = 0
-        if np.linalg.norm(residual) > bound:
+        if not enough(w, residual):
             step, residual, steps = conjugate_gradients(
-                image,
-                residual,
-                lambda r: r,
-                lambda x, r: bool(np.linalg.norm(r) <= bound),
-                budget.max_iter,
-                budget.deadline,
+                image, residual, lambda r: r, enough, budget.max_iter, budget.deadline
             )
             w = w + step
         W[:, k] = w
         n_iter += steps
-        objective = 0.5 * float(outputs[:, k] @ outputs[:, k] - w @ (right[:, k] + residual))
+        most_steps = max(most_steps, steps)
         record(
             lambda: W.reshape(-1, *Y.shape[1:]),
             output=k,
             iteration=steps,
-            objective=objective,
+            objective=0.5 * float(y @ y - w @ (b + residual)),
             gap=float(residual @ residual) / (2 * lam),
             residual=float(np.linalg.norm(residual) / norm) if norm > 0 else 0.0,
         )
@@ -126,17 +127,9 @@ def solve_ridge_cg(
     objectives = 0.5 * lam * dots(W, W) + values
     converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * budget.tol * norms))
     gap = float(dots(G, G).sum() / (2 * lam))
-    status = budget.status(
-        converged, max((entry["iteration"] for entry in record.trace), default=0)
-    )
-    return Solution(
-        W.reshape(-1, *Y.shape[1:]),
-        float(objectives.sum()),
-        gap,
-        n_iter,
-        status,
-        record.trace,
-    )
+    status = budget.status(converged, most_steps)
+    coef = W.reshape(-1, *Y.shape[1:])
+    return Solution(coef, float(objectives.sum()), gap, n_iter, status, record.trace)
 
 
 def solve_ridge_grid(
@@ -153,7 +146,8 @@ def solve_ridge_grid(
     Y = checked(Y, Squared)
     budget = budget.filled(tol=1e-6, max_iter=1000, memory_mb=default_memory_mb())
     Z = hold_part(Z, budget.memory_mb / 2)
-    factors = _Factors(Z, Y, lams, budget.memory_mb / 2 if Z.computed else budget.memory_mb)
+    room = budget.memory_mb / 2 if Z.computed else budget.memory_mb
+    factors = _Factors(Z, Y, lams, room)
     return [_solve(Z, Y, lam, factors, budget, Recorder(callback)) for lam in lams]
 
 
@@ -164,20 +158,15 @@ def _sampled_rows(n_rows: int) -> int:
 def _sampling_pays(Z: Matrix, Y: np.ndarray, lams: int) -> bool:
     """Whether a sampled factor and its expected steps cost less than half of the Gram matrix."""
     n_rows, n_columns = Z.shape
-    rows = _sampled_rows(Z.shape[0])
+    rows = _sampled_rows(n_rows)
     small, large = sorted(Z.shape)
     if rows >= n_rows:
         return False
-    sampled = rows**2 * n_columns if rows < n_columns else 8 * n_columns**3
+    n_outputs = Y.size // n_rows
     whole = large * small**2 * _GRAM + small**3 / 3 * _GRAM
-    return (
-        2
-        * (
-            sampled * _GRAM
-            + lams * _EXPECTED_STEPS * n_rows * n_columns * (Y.size // n_rows) * Z.cost
-        )
-        < whole
-    )
+    sampled = rows**2 * n_columns if rows < n_columns else 8 * n_columns**3
+    steps = lams * _EXPECTED_STEPS * n_rows * n_columns * n_outputs * Z.cost
+    return 2 * (sampled * _GRAM + steps) < whole
 
 
 class _Factors:
@@ -188,7 +177,8 @@ class _Factors:
         self.Y = Y
         self.lams = list(lams)
         self.limit = limit
-        self.sampling = not isinstance(Z, DeviceMatrix) and _sampling_pays(Z, Y, len(self.lams))
+        on_device = isinstance(Z, DeviceMatrix)
+        self.sampling = not on_device and _sampling_pays(Z, Y, len(self.lams))
         self._sampled: Factor | None = None
         self._whole: Factor | None = None
         self._prepared: float | None = None
@@ -196,9 +186,8 @@ class _Factors:
 
     def sampled(self, lam: float) -> Factor:
         if self._sampled is None:
-            self._sampled = sampled_factor(
-                self.Z, None, lam, _sampled_rows(self.Z.shape[0]), self.limit / 2
-            )
+            rows = _sampled_rows(self.Z.shape[0])
+            self._sampled = sampled_factor(self.Z, None, lam, rows, self.limit / 2)
         return self._sampled.prepare(lam)
 
     def whole(self, lam: float) -> Factor:
@@ -222,6 +211,16 @@ class _Factors:
         return factor(self._right)
 
 
+@dataclass(frozen=True)
+class _Point:
+    """Weights, and what is known of them."""
+
+    weights: np.ndarray
+    objective: float
+    gap: float
+    n_iter: int
+
+
 def _solve(
     Z: Matrix,
     Y: np.ndarray,
@@ -230,16 +229,16 @@ def _solve(
     budget: Filled,
     record: Recorder,
 ) -> Solution:
-    shape = (Z.shape[1], *Y.shape[1:])
     # the value at zero, known without the features; its dual value is zero
-    reached = [(np.zeros(shape), 0.5 * float(np.sum(Y * Y)), 0.5 * float(np.sum(Y * Y)), 0)]
+    value = 0.5 * float(np.sum(Y * Y))
+    reached = [_Point(np.zeros((Z.shape[1], *Y.shape[1:])), value, value, 0)]
     try:
         with until(budget.deadline):
             status = _iterate(Z, Y, lam, factors, budget, record, reached)
     except Late:
         status = "timeout"
-    W, objective, gap, n_iter = reached[-1]
-    return Solution(W, objective, gap, n_iter, status, record.trace)
+    last = reached[-1]
+    return Solution(last.weights, last.objective, last.gap, last.n_iter, status, record.trace)
 
 
 def _iterate(
@@ -249,17 +248,21 @@ def _iterate(
     factors: _Factors,
     budget: Filled,
     record: Recorder,
-    reached: list[tuple[np.ndarray, float, float, int]],
+    reached: list[_Point],
 ) -> str:
     """Conjugate gradients, restarted until the gap is small; returns the status.
 
-    reached: receives (weights, objective, gap, iterations) of each point; Late may be raised.
+    reached: the last point, replaced at each step; Late may be raised.
     """
-    factor = None
+    factor: Factor | None = None
     n_iter = 0
     restarts = 0
     progress = Progress(_STALL, _MOVED * budget.tol)
-    W = reached[0][0] if factors.sampling else factors.start(lam)
+
+    def image(P: np.ndarray) -> np.ndarray:
+        return lam * P + Z.normal(P)
+
+    W = reached[0].weights if factors.sampling else factors.start(lam)
     while True:
         _, values, G = Z.loss_pass(W, Squared, Y)
         G += lam * W
@@ -268,37 +271,33 @@ def _iterate(
         objective = float(objectives.sum())
         gap = float(gaps.sum())
         converged = bool(np.all(gaps <= budget.tol * objectives))
-        reached[:] = [(W, objective, gap, n_iter)]
+        reached[:] = [_Point(W, objective, gap, n_iter)]
         record(lambda now=W: now, iteration=n_iter, objective=objective, gap=gap)
         if converged or progress(objective) or restarts == _RESTARTS or budget.spent(n_iter):
             return budget.status(converged, n_iter, progress.stalled)
 
         def enough(
             X: np.ndarray, R: np.ndarray, objectives: np.ndarray = objectives, G: np.ndarray = G
-        ) -> Any:
+        ) -> bool:
             # the objective at W + X is known from the residuals; half of the tolerance is for
             # rounding
             now = objectives - 0.5 * dots(X, R - G)
-            return np.all(dots(R, R) <= lam * budget.tol * now)
+            return bool(np.all(dots(R, R) <= lam * budget.tol * now))
 
         if factor is None:
             factor = factors.sampled(lam) if factors.sampling else factors.whole(lam)
         most = budget.max_iter - n_iter
-        step, left, steps = conjugate_gradients(
-            lambda P: lam * P + Z.normal(P),
-            -G,
-            factor,
-            enough,
-            min(most, _PATIENCE) if factors.sampling else most,
-            budget.deadline,
-        )
+        if factors.sampling:
+            most = min(most, _PATIENCE)
+        step, left, steps = conjugate_gradients(image, -G, factor, enough, most, budget.deadline)
         W = W + step
         n_iter = n_iter + steps
         restarts = restarts + 1
         # up to rounding, the residuals give the objective and the gap, in case there is no time for
         # the pass that computes them
         now = objectives - 0.5 * dots(step, left - G)
-        reached[:] = [(W, float(now.sum()), float(dots(left, left).sum() / (2 * lam)), n_iter)]
+        gap = float(dots(left, left).sum() / (2 * lam))
+        reached[:] = [_Point(W, float(now.sum()), gap, n_iter)]
         if factors.sampling and steps >= _PATIENCE:
             factor, factors.sampling = None, False
 

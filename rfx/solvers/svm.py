@@ -503,7 +503,8 @@ class _Problem:
         weights: np.ndarray | None,
     ) -> None:
         self.y, own = labels_and_weights(loss, checked(y, loss))
-        weights = own if weights is None else weights
+        if weights is None:
+            weights = own
         self.squared = loss.name == "squared_hinge"
         self.bias = bias
         self.tol = tol
@@ -513,7 +514,7 @@ class _Problem:
         # The scale of residuals, for the choice of active rows.
         self.unit = 1.0
         if loss.name in OF_NUMBERS:
-            self.tube = float(getattr(loss, "epsilon", 0.0))
+            self.tube = float(loss.epsilon)
             self.unit = float(np.abs(self.y - np.median(self.y)).mean())
         # of each row: its weight is that of its loss
         self.C = weights / lam
@@ -538,7 +539,8 @@ class _Problem:
     def prepare(self) -> None:
         """Prepare the rows for blocks of kernel values."""
         # float32 rounding must be below the shift that makes the squared hinge's dual bounded
-        noise = 8 * np.finfo(np.float32).eps * np.sqrt(len(self.y)) * self.K.diagonal.max()
+        rounding = 8 * np.finfo(np.float32).eps
+        noise = rounding * np.sqrt(len(self.y)) * self.K.diagonal.max()
         accurate = self.tol < 1e-5 or (self.squared and not noise < self.shift.min())
         self.rows = self.K.prepared(np.float64 if accurate else np.float32)
 
@@ -555,7 +557,8 @@ class _Problem:
         near = (self.beta != 0) | (excess > -0.1 * self.unit)
         self._sum_anew(np.flatnonzero(near))
         wrong = np.abs(self.f - before).max(initial=0.0)
-        self._sum_anew(np.flatnonzero(~near & (excess > -4 * wrong)))
+        further = ~near & (excess > -4 * wrong)
+        self._sum_anew(np.flatnonzero(further))
 
     def _sum_anew(self, rows: np.ndarray) -> None:
         support = np.flatnonzero(self.beta)
@@ -565,15 +568,18 @@ class _Problem:
     def residuals(
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
     ) -> np.ndarray:
-        values = (self.f[rows] if f is None else f) + (self.bias_value if b is None else b)
-        return self.y[rows] - values
+        values = self.f[rows] if f is None else f
+        bias = self.bias_value if b is None else b
+        return self.y[rows] - (values + bias)
 
     def excess(self, rows: Index = slice(None), residuals: np.ndarray | None = None) -> np.ndarray:
         """The distance of residuals beyond the point where their loss begins; negative without
         loss.
         """
         r = self.residuals(rows) if residuals is None else residuals
-        return self.y[rows] * r if self.tube is None else np.abs(r) - self.tube
+        if self.tube is None:
+            return self.y[rows] * r
+        return np.abs(r) - self.tube
 
     def shares(
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
@@ -591,17 +597,18 @@ class _Problem:
 
     def objective(self, rows: Index, beta: np.ndarray, f: np.ndarray, b: float) -> float:
         """The objective of the rows alone, with beta = 0 elsewhere."""
-        xi = np.maximum(self.excess(rows, self.residuals(rows, f, b)), 0.0)
-        return 0.5 * float(beta @ f) + float(self.C[rows] @ (xi**2 if self.squared else xi))
+        residuals = self.residuals(rows, f, b)
+        xi = np.maximum(self.excess(rows, residuals), 0.0)
+        losses = xi**2 if self.squared else xi
+        return 0.5 * float(beta @ f) + float(self.C[rows] @ losses)
 
     def refresh(self, active: np.ndarray) -> tuple[float, float]:
         """Update the decision values outside `active`; return gap and objective over all rows."""
         outside = np.ones(len(self.y), dtype=bool)
         outside[active] = False
+        changes = self.beta - self.seen
         changed = np.flatnonzero(self.beta != self.seen)
-        add_columns(
-            self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed]
-        )
+        add_columns(self.f, self.rows, np.flatnonzero(outside), changed, changes[changed])
         return self.measured()
 
     def measured(self) -> tuple[float, float]:
@@ -635,8 +642,15 @@ class _Problem:
             low = falling[can_fall].min(initial=np.inf)
             # All can only move in the same direction, so none can: the extreme bias shows that the
             # solution is optimal.
-            b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
-        return np.where(can_rise, rising - b, 0.0), np.where(can_fall, b - falling, 0.0), b
+            if np.isinf(high):
+                b = float(low)
+            elif np.isinf(low):
+                b = float(high)
+            else:
+                b = float(0.5 * (high + low))
+        up = np.where(can_rise, rising - b, 0.0)
+        down = np.where(can_fall, b - falling, 0.0)
+        return up, down, b
 
     def missing_rows(self, active: np.ndarray, block: int) -> np.ndarray:
         """The next active rows: those that contribute to the gap, with a bias the first `block` of
@@ -693,9 +707,12 @@ def best_bias(
     above = np.where(positive, weights, 0.0)[order]
     rates = np.cumsum(below) + above.sum() - np.cumsum(above)
     sums = np.cumsum(below * at) + above @ at - np.cumsum(above * at)
-    k = int(np.flatnonzero(at * rates <= sums)[-1]) if at[0] * rates[0] <= sums[0] else 0
+    is_falling = at * rates <= sums
+    k = int(np.flatnonzero(is_falling)[-1]) if is_falling[0] else 0
     after = at[min(k + 1, len(at) - 1)]
-    return float(np.clip(sums[k] / rates[k], at[k], after) if rates[k] > 0 else after)
+    if rates[k] <= 0:
+        return float(after)
+    return float(np.clip(sums[k] / rates[k], at[k], after))
 
 
 def _lowest(breakpoints: np.ndarray, steps: np.ndarray, down: float) -> float:

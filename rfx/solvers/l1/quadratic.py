@@ -129,10 +129,10 @@ def hinge_interior_point(
         candidate = _sparse(pairs, np.diag(H))
         margin = y * Z.matvec(a - b)
         g = gradient(alpha)
-        primal = lam * np.abs(candidate).sum() + np.sum(
-            np.maximum(heights - y * Z.matvec(candidate), 0.0) ** 2
-        )
-        feasible = min(1.0, lam / max(np.abs(g).max(initial=0.0), 1e-300)) * alpha
+        errors = np.maximum(heights - y * Z.matvec(candidate), 0.0)
+        primal = lam * np.abs(candidate).sum() + np.sum(errors**2)
+        steepest = max(np.abs(g).max(initial=0.0), 1e-300)
+        feasible = min(1.0, lam / steepest) * alpha
         dual = np.sum(heights * feasible) - feasible @ feasible / 4
         if primal < value:
             best, value = candidate, primal
@@ -193,7 +193,8 @@ def _advance(pairs: Pairs, direction: Callable[..., Pairs]) -> tuple[Pairs, floa
     changes = direction(*(-p * q for p, q in pairs))
     t = _longest(pairs, changes)
     centre = mu * (_mean(_moved(pairs, changes, t)) / mu) ** 3
-    changes = direction(*(centre - p * q - dp * dq for (p, q), (dp, dq) in zip(pairs, changes)))
+    targets = [centre - p * q - dp * dq for (p, q), (dp, dq) in zip(pairs, changes)]
+    changes = direction(*targets)
     t = min(1.0, 0.995 * _longest(pairs, changes))
     return _moved(pairs, changes, t), t
 
@@ -321,12 +322,8 @@ def residual(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> float:
     """
     curvature = np.diagonal(H)[: len(x)]
     target = curvature * x - q
-    return float(
-        np.max(
-            np.abs(np.sign(target) * np.maximum(np.abs(target) - lam, 0.0) - curvature * x),
-            initial=0.0,
-        )
-    )
+    minimum = np.sign(target) * np.maximum(np.abs(target) - lam, 0.0)
+    return float(np.max(np.abs(minimum - curvature * x), initial=0.0))
 
 
 def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> None:

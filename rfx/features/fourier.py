@@ -36,7 +36,6 @@ from rfx.features.random import (
     uniforms,
 )
 from rfx.kernels import Kernel
-from rfx.kernels.base import Parameters
 from rfx.kernels.distances import (
     SCALES,
     AdditiveChi2,
@@ -51,6 +50,7 @@ from rfx.kernels.distances import (
 )
 from rfx.model import Array
 from rfx.parallel import cached
+from rfx.types import KernelParams
 
 # ----------------------------------------------------------------------
 # Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007; Yen et al. 2014,
@@ -169,7 +169,7 @@ class FourierMap(FeatureMap):
         return 1 if name == "laplacian-l2" else 0
 
     @classmethod
-    def drawn(cls, name: str, draws: Independent, params: Parameters) -> np.ndarray:
+    def drawn(cls, name: str, draws: Independent, params: KernelParams) -> np.ndarray:
         """(count, n_inputs) draws of w, from all parameters of the kernel."""
         return cls.frequencies(name, draws, params["gamma"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,9 +14,6 @@ from rfx.model import Array
 from rfx.options import Option
 from rfx.plugins import Registry
 from rfx.types import DeviceArray
-
-# A kernel's parameters by name, as its class declares them.
-Parameters: TypeAlias = dict[str, Any]
 
 # ----------------------------------------------------------------------
 # Compiled comparisons of many pairs of rows: distances, from differences or inner products, and

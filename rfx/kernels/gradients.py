@@ -15,17 +15,16 @@ import numpy as np
 
 from rfx import device
 from rfx.compiled import njit
-from rfx.kernels.base import Parameters
 from rfx.kernels.blocks import Prepared, block, prepare
 from rfx.parallel import for_ranges, matmul
-from rfx.types import Inputs
+from rfx.types import Inputs, KernelParams
 
 # Values of kernel blocks at a time.
 _VALUES = 1 << 22
 
 
 def gradients(
-    name: str, X: np.ndarray, coef: np.ndarray, params: Parameters, rows: np.ndarray
+    name: str, X: np.ndarray, coef: np.ndarray, params: KernelParams, rows: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Blocks (m, d) of gradients at some of the rows, by blocks of rows and by outputs, in the type
     of the rows.
@@ -52,7 +51,7 @@ def gradients(
             yield found
 
 
-def _prepared(name: str, X: np.ndarray, params: Parameters) -> tuple[Prepared, float]:
+def _prepared(name: str, X: np.ndarray, params: KernelParams) -> tuple[Prepared, float]:
     """The scaled rows, and the factor of the scaling."""
     prepared = prepare(name, X, params)
     unit = np.ones((1, 1))
@@ -61,7 +60,7 @@ def _prepared(name: str, X: np.ndarray, params: Parameters) -> tuple[Prepared, f
 
 
 def _of_distances(
-    name: str, X: Prepared, coef: np.ndarray, params: Parameters, rows: np.ndarray
+    name: str, X: Prepared, coef: np.ndarray, params: KernelParams, rows: np.ndarray
 ) -> Iterator[np.ndarray]:
     at = X.take(rows)
     at.kernel = copy.copy(X.kernel)
@@ -81,7 +80,7 @@ def _of_distances(
 
 
 def _of_signs(
-    name: str, X: Prepared, coef: np.ndarray, params: Parameters, rows: np.ndarray
+    name: str, X: Prepared, coef: np.ndarray, params: KernelParams, rows: np.ndarray
 ) -> Iterator[np.ndarray]:
     some = X.take(rows)
     values = block(name, some, X, params)
@@ -135,7 +134,7 @@ def outer_product(
     name: str,
     X: np.ndarray,
     coef: np.ndarray,
-    params: Parameters,
+    params: KernelParams,
     rows: np.ndarray,
     full: bool,
     weights: np.ndarray | None = None,

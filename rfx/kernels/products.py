@@ -6,9 +6,10 @@ from scipy.special import gammaln
 
 from rfx import steps as told
 from rfx.errors import UsageError
-from rfx.kernels.base import GammaKernel, Kernel, Parameters, squared_norms
+from rfx.kernels.base import GammaKernel, Kernel, squared_norms
 from rfx.model import Array
 from rfx.options import Option
+from rfx.types import KernelParams
 
 # ----------------------------------------------------------------------
 # Kernels of the inner product of two rows: linear, polynomial, exponential, arc-cosine; and of the
@@ -181,7 +182,7 @@ class Perceptron(Kernel):
             found["unit"] = 1.0
         return found
 
-    def _factor(self, params: Parameters, n_inputs: int) -> float:
+    def _factor(self, params: KernelParams, n_inputs: int) -> float:
         """That of a distance: 1, or c_d/R."""
         if not params.get("unit"):
             return 1.0

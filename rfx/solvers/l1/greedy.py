@@ -16,7 +16,6 @@ from rfx import parallel
 from rfx.compiled import njit
 from rfx.counters import uniforms
 from rfx.features import MAPS, FeatureMap, sample
-from rfx.kernels.base import Parameters
 from rfx.losses import SmoothLoss
 from rfx.operators.coded import LARGEST, CodedColumns, GramOfCodes
 from rfx.operators.mapped import hold_part
@@ -40,6 +39,7 @@ from rfx.solvers.l1.newton import (
     l1_certificate,
     solve_l1,
 )
+from rfx.types import KernelParams
 
 # ----------------------------------------------------------------------
 # Algorithm 1 of Yen et al. (2014): L1-regularised random features as coordinate descent in a
@@ -462,7 +462,7 @@ class Learner(ABC):
 
     kernel = ""
 
-    def __init__(self, X: np.ndarray, params: Parameters) -> None:
+    def __init__(self, X: np.ndarray, params: KernelParams) -> None:
         self.X = X
         self.params = params
         self._last: Any = None
@@ -508,7 +508,7 @@ class Perceptrons(Learner):
     def __init__(
         self,
         X: np.ndarray,
-        params: Parameters,
+        params: KernelParams,
         loss: SmoothLoss,
         exact: bool,
         count: int,
@@ -558,7 +558,7 @@ class Stumps(Learner):
 
     kernel = "stump"
 
-    def __init__(self, X: np.ndarray, params: Parameters, count: int) -> None:
+    def __init__(self, X: np.ndarray, params: KernelParams, count: int) -> None:
         super().__init__(X, params)
         self.search = StumpSearch(X)
         self.count = count

@@ -28,11 +28,10 @@ from rfx.solvers.stochastic.gradient import (
     Coefficients,
     Descent,
     GradientSolver,
-    State,
     cross,
     solve_covariance,
 )
-from rfx.types import Inputs
+from rfx.types import Arrays, Inputs
 
 # Rows of a large set for which the features of a piece are computed together.
 ROWS = 4096
@@ -313,14 +312,14 @@ class DoublySGD(GradientSolver):
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""
         return self.expansion.predictions(X)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Arrays from which `restore` continues bitwise identically."""
         arrays = self.expansion.coefficients.state() | {"t": self._counts()}
         if self.kept is not None:
             arrays |= {"known": self.kept.raw.copy(), "seen": self.kept.seen.copy()}
         return arrays
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Arrays) -> None:
         self.expansion.coefficients.restore(state)
         if self.kept is not None:
             self.kept.raw[:] = state["known"]

@@ -13,7 +13,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,15 +20,12 @@ from numpy.typing import DTypeLike
 
 from rfx import kernels
 from rfx.errors import UsageError
-from rfx.kernels.base import Parameters
 from rfx.losses import Loss, times
 from rfx.operators.blocks import block_size, ranges
 from rfx.operators.linear_algebra import factor_in_place, solve
 from rfx.parallel import add_gram, matmul, one_blas_thread
-from rfx.types import Inputs
+from rfx.types import Arrays, Inputs, KernelParams
 
-# a solver between two steps: arrays of a checkpoint, by name
-State: TypeAlias = dict[str, np.ndarray]
 # Rows whose products are summed in float32.
 SUMMED = 1024
 # Support vectors whose kernel values are computed together.
@@ -249,7 +245,7 @@ class Coefficients:
         self.sum += weight * self.scale
         self.weight += weight
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Arrays that `restore` takes."""
         scales = np.array([self.scale, self.sum, self.weight])
         arrays = {"coef": self.raw.copy(), "scales": scales}
@@ -257,7 +253,7 @@ class Coefficients:
             arrays["before"] = self._before[: self.n].copy()
         return arrays
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Arrays) -> None:
         """Continue bitwise identically from another's `state`."""
         self.n = len(state["coef"])
         self._reserve(self.n)
@@ -461,14 +457,14 @@ class Pegasos(GradientSolver):
         """(n, n_outputs) float64 values w.z(x)."""
         return explicit_values(self.features, X, self.w)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Arrays from which `restore` continues bitwise identically."""
         arrays = {"w": self.last.copy(), "t": self._counts()}
         if self.averaging != "none":
             arrays |= {"sum": self.sum.copy(), "weight": np.array([self.weight])}
         return arrays
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Arrays) -> None:
         self.last[:] = state["w"]
         if self.averaging != "none":
             self.sum[:] = state["sum"]
@@ -489,7 +485,7 @@ class Support:
     def __init__(
         self,
         kernel: str,
-        params: Parameters,
+        params: KernelParams,
         dtype: DTypeLike = np.float32,
         rows: Inputs | None = None,
     ) -> None:
@@ -605,7 +601,7 @@ class Norma(GradientSolver):
             return c.scale * self.support.values(X, c.raw)
         return self.support.values(X, c.predicting)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Arrays from which `restore` continues bitwise identically."""
         arrays = self.coefficients.state()
         scales = arrays.pop("scales")
@@ -613,7 +609,7 @@ class Norma(GradientSolver):
             arrays["sums"] = scales[1:]
         return arrays | {"scale": scales[:1], "t": self._counts(), "rows": self.support.rows}
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Arrays) -> None:
         self.support.append(state["rows"])
         scales = np.append(state["scale"], state.get("sums", np.zeros(2)))
         self.coefficients.restore(state | {"scales": scales})

@@ -32,8 +32,8 @@ from rfx import kernels
 from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.losses import Loss, times
-from rfx.solvers.stochastic.gradient import State, Support, explicit_values
-from rfx.types import Inputs
+from rfx.solvers.stochastic.gradient import Support, explicit_values
+from rfx.types import Arrays, Inputs
 
 # The maximum number of skipped offers of a row.
 LONGEST = 64
@@ -145,11 +145,11 @@ class DualSolver(ABC):
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f."""
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         """Arrays from which `restore` continues bitwise identically."""
         return {"t": np.array([self.t]), "rests": self.skips.copy(), "last": self.last.copy()}
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Arrays) -> None:
         self.t = int(state["t"][0])
         self.skips[:] = state["rests"]
         self.last[:] = state["last"]
@@ -207,10 +207,10 @@ class LinearSDCA(DualSolver):
     def predictions(self, X: Inputs) -> np.ndarray:
         return explicit_values(self.features, X, self.w)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         return super().state() | {"a": self.a.copy(), "w": self.w.copy()}
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Arrays) -> None:
         super().restore(state)
         self.a[:] = state["a"]
         self.w[:] = state["w"]
@@ -270,12 +270,12 @@ class KernelSDCA(DualSolver):
     def predictions(self, X: Inputs) -> np.ndarray:
         return self.support.values(X, self._raw) / (self.nu * self.n_rows)
 
-    def state(self) -> State:
+    def state(self) -> Arrays:
         used = self._raw[: self.support.n_rows].copy()
         own = {"rows": self.support.rows, "coef": used, "place": self.place.copy()}
         return super().state() | own
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Arrays) -> None:
         super().restore(state)
         self.support.append(state["rows"])
         self._raw[: self.support.n_rows] = state["coef"]

@@ -185,5 +185,5 @@ def _content_digest(path: str, size: int, mtime_ns: int) -> str:
 
 def rows_of(names: Iterable[str], rows: list[Result]) -> dict[str, Result]:
     """The newest row of each run, by the run's key; names: the keys of the runs."""
-    newest = {row.key: row for row in rows}
+    newest = {row["key"]: row for row in rows}
     return {name: newest[name] for name in names if name in newest}

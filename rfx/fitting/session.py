@@ -139,10 +139,11 @@ class Learned:
 
     def header(self) -> JsonObject:
         """For model files and checkpoints."""
-        p, params = self.inputs.pca, self.setup.kernel_params
+        components = self.inputs.pca
+        params = self.setup.kernel_params
         header = {
             "unit": self.inputs.unit,
-            "centred": None if p is None else p.centred,
+            "centred": None if components is None else components.centred,
             "kernel_params": {name: np.asarray(v).tolist() for name, v in params.items()},
             "n_rows": self.setup.n_rows,
             "n_inputs": self.n_inputs,
@@ -309,11 +310,11 @@ class Session:
     def fit_stream(self, source: Source) -> Pipeline:
         """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
         start = time.perf_counter()
-        s = self.method
-        s.check_stream(source)
-        self.weights = BatchWeights(None, s.get("class_weight"), self.schema)
+        method = self.method
+        method.check_stream(source)
+        self.weights = BatchWeights(None, method.get("class_weight"), self.schema)
         self.least_steps = 0
-        head = s.head or (None if source.rewindable else HEAD)
+        head = method.head or (None if source.rewindable else HEAD)
 
         def chunks() -> Iterator[tuple[Inputs, np.ndarray]]:
             if head is not None:
@@ -324,7 +325,7 @@ class Session:
                 yield part[:2]
             source.rewind()
 
-        return self._run(source, chunks, s.buffer, start)
+        return self._run(source, chunks, method.buffer, start)
 
     @parallel.one_blas_thread()
     def further(
@@ -454,45 +455,38 @@ class Session:
         name: of the rows, for messages; counted: whether they are all rows; sample_weight: (n,) if
         the session does not know it yet.
         """
-        s = self.method
-        n_kept = max(SAMPLE, s.n_landmarks())
-        survey = Survey(
-            chunks,
-            scaling=s.scaling,
-            unit=s.unit,
-            pca=s.pca,
-            centred=s.pca_centred,
-            dtype=input_dtype(s),
-            seed=s.seed,
-            sample=max(CHOICE_ROWS, n_kept),
-            name=name,
-        )
+        method = self.method
+        n_kept = max(SAMPLE, method.n_landmarks())
+        survey = self._survey(chunks, max(CHOICE_ROWS, n_kept), name)
         check_inputs(survey.n_inputs)
-        task = find_task(s, survey, classes)
-        coding = learn_coding(s, task, survey, classes)
-        loss = s.loss_for(task)
-        self.weights.check(coding.classes, s.get("class_weight"))
+        task = find_task(method, survey, classes)
+        coding = learn_coding(method, task, survey, classes)
+        loss = method.loss_for(task)
+        self.weights.check(coding.classes, method.get("class_weight"))
         # first the metric, which changes distances, then the options that depend on them
         coding.check_known(survey.y, self.schema)
         Y = coding.encode(survey.y, loss.name == "softmax")
         own = self.weights.of_some(survey.y, survey.index, sample_weight)
         constraint = None if self.constraint is None else self.constraint.rows(survey.index)
         steps: list[ChoiceTrace] = []
-        problem = Problem(survey.X, Y, loss, task, own, constraint=constraint, measure=s.measure)
-        if s.metric != "none":
+        problem = Problem(
+            survey.X, Y, loss, task, own, constraint=constraint, measure=method.measure
+        )
+        if method.metric != "none":
             first = problem.rows(np.arange(len(Y))[:n_kept])
-            found = input_selection.with_metric(survey.inputs.scaler, s, first)
+            found = input_selection.with_metric(survey.inputs.scaler, method, first)
             steps, survey.inputs.scaler = found.steps, found.scaler
             if found.scaler.metric is not None:
                 survey.X = found.scaler.metric.transform(survey.X)
         some = np.arange(len(Y)) if own is None else np.flatnonzero(own)
         problem = replace(problem, X=survey.X).rows(some[:CHOICE_ROWS])
+        problem = replace(problem, progress=self.progress)
         with silent():
-            choice = s.chosen(
-                replace(problem, progress=self.progress), survey.n_rows if counted else None
-            )
+            choice = method.chosen(problem, survey.n_rows if counted else None)
         self.seconds_choice = choice.seconds
-        preprocessing = Preprocessing(coding, survey.inputs.scaler, input_dtype(s), self.schema)
+        preprocessing = Preprocessing(
+            coding, survey.inputs.scaler, input_dtype(method), self.schema
+        )
         params = choice.method.kernel_params(survey.X[:SAMPLE])
         sizes = survey.X.shape[1], Y.shape[1], survey.n_rows
         learned = Learned(
@@ -507,20 +501,36 @@ class Session:
         )
         self._know(learned)
 
+    def _survey(self, chunks: Chunks, sample: int, name: str | None) -> Survey:
+        """The survey of the rows with so many of them as a sample; name: see `learn`."""
+        method = self.method
+        return Survey(
+            chunks,
+            scaling=method.scaling,
+            unit=method.unit,
+            pca=method.pca,
+            centred=method.pca_centred,
+            dtype=input_dtype(method),
+            seed=method.seed,
+            sample=sample,
+            name=name,
+        )
+
     def _know(self, learned: Learned) -> None:
         self._learned, self.method = learned, self.asked.with_choice(learned.chosen)
 
     def start(self, rewindable: bool) -> None:
         """Create the solver, and follow its values for the held-out rows."""
-        s, self._evaluating = self.method, 0.0
+        method = self.method
+        self._evaluating = 0.0
         setup = self.learned.setup
         own = self.weights.relative()
-        self.solver = s.start(replace(setup, weights=own, rewindable=rewindable))
+        self.solver = method.start(replace(setup, weights=own, rewindable=rewindable))
         if self.held_out is not None:
-            views = [self._prepared(view) for view in s.views_of(self.held_out[0])]
+            views = [self._prepared(view) for view in method.views_of(self.held_out[0])]
 
             def live() -> np.ndarray:
-                values = [s.predict(self.solver, view) for view in views]
+                values = [method.predict(self.solver, view) for view in views]
                 return np.asarray(np.mean(values, axis=0))
 
             self._live = live
@@ -554,7 +564,7 @@ class Session:
 
     def _consume(self, stream: Stream, deadline: float | None) -> str:
         """Make steps over the stream until its end, or that of a budget; returns the status."""
-        s, checkpointer = self.method, self.checkpointer
+        method, checkpointer = self.method, self.checkpointer
         started = time.perf_counter()
         before = self.seconds
         last_told = started
@@ -578,9 +588,9 @@ class Session:
                 and self.solver.t % checkpointer.every == 0
             ):
                 self._save(checkpointer, stream)
-            if s.budget_samples is not None and self.samples >= s.budget_samples:
+            if method.budget_samples is not None and self.samples >= method.budget_samples:
                 break
-            if s.budget_seconds is not None and self.seconds >= s.budget_seconds:
+            if method.budget_seconds is not None and self.seconds >= method.budget_seconds:
                 break
             if deadline is not None and time.monotonic() >= deadline:
                 return "timeout"
@@ -590,10 +600,10 @@ class Session:
 
     def _share(self) -> float | None:
         """The fraction of the training that is done, if its end is known."""
-        s = self.method
+        method = self.method
         rows = self.learned.setup.n_rows * self.epochs
-        samples = s.budget_samples or (math.inf if s.endless else rows)
-        share = max(self.samples / samples, self.seconds / (s.budget_seconds or math.inf))
+        samples = method.budget_samples or (math.inf if method.endless else rows)
+        share = max(self.samples / samples, self.seconds / (method.budget_seconds or math.inf))
         return min(1.0, share) or None
 
     def _point(self, live: Callable[[], np.ndarray]) -> None:
@@ -601,11 +611,11 @@ class Session:
         targets' original units.
         """
         start = time.perf_counter()
-        p = self.learned.preprocessing
+        preprocessing = self.learned.preprocessing
         values = live()
         _, y = self.held_out or (None, None)
-        labels = p.labels(squeezed_outputs(values))
-        if p.coding.task == "regression":
+        labels = preprocessing.labels(squeezed_outputs(values))
+        if preprocessing.coding.task == "regression":
             errors = (labels - y) ** 2 if self.squared else np.abs(labels - y)
         else:
             errors = labels != y
@@ -663,21 +673,21 @@ class Session:
         self, seconds: float, status: str = "converged", more: dict[str, object] | None = None
     ) -> Pipeline:
         """The pipeline of the training so far."""
-        s, known, solver = self.method, self.learned, self.solver
+        method, known, solver = self.method, self.learned, self.solver
         setup = known.setup
         model = StreamModel(
-            s,
+            method,
             setup,
             known.inputs,
-            known.header() | s.header(solver),
-            partial(s.parameters, solver),
-            partial(s.predict, solver),
-            s.describe(solver),
+            known.header() | method.header(solver),
+            partial(method.parameters, solver),
+            partial(method.predict, solver),
+            method.describe(solver),
         )
         info = {
             "n_train": setup.n_rows,
             "n_inputs": known.n_inputs,
-            "lam": s.nu * known.n_counted,
+            "lam": method.nu * known.n_counted,
             "objective": self.mean_loss,
             "gap": None,
             "n_iter": solver.t,
@@ -690,7 +700,7 @@ class Session:
             "kernel_params": scalars(setup.kernel_params),
         }
         optional = {
-            "training_bytes": s.training_bytes(solver),
+            "training_bytes": method.training_bytes(solver),
             "weight_sum": known.weight_sum,
             "validation": known.steps or None,
             "seconds_validation": (self.seconds_choice or None) if known.steps else None,
@@ -698,7 +708,7 @@ class Session:
         }
         outcome = Outcome.of(info | model.description | not_none(optional) | (more or {}))
         of_model = model, setup.loss, outcome, self.curve
-        trained = Pipeline(self.asked, known.preprocessing, *of_model, chosen=s)
+        trained = Pipeline(self.asked, known.preprocessing, *of_model, chosen=method)
         trained.check_finite()
         if not self.judged or not np.isfinite(self.judged[0]).all():
             return trained

@@ -638,8 +638,10 @@ class DescentMethod(GradientMethod):
 
 def pca_arrays(inputs: InputPreparation) -> Arrays:
     """The principal components, for model files and checkpoints."""
-    p = inputs.pca
-    return {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
+    found = inputs.pca
+    if found is None:
+        return {}
+    return {"pca_mean": found.mean, "pca_components": found.components}
 
 
 def inputs_of(saved: SavedSetup, arrays: Arrays, scaler: Any) -> InputPreparation:

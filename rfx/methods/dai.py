@@ -133,18 +133,18 @@ class Landmarks(ExactKernel):
         return Support(self.kernel, params, np.float64, rows)
 
     def predict(self, solver: OwnSolver, X: Inputs) -> np.ndarray:
-        m = solver.features.map
-        support = self.support(m.params, m.landmarks)
-        return support.values(X, m.fold(solver.w))
+        feature_map = solver.features.map
+        support = self.support(feature_map.params, feature_map.landmarks)
+        return support.values(X, feature_map.fold(solver.w))
 
     def parameters(self, solver: OwnSolver) -> Arrays:
-        m = solver.features.map
-        return {"support": m.landmarks, "coef": m.fold(solver.w)}
+        feature_map = solver.features.map
+        return {"support": feature_map.landmarks, "coef": feature_map.fold(solver.w)}
 
     def training_bytes(self, solver: OwnSolver) -> int | None:
         stored = super().training_bytes(solver)
-        m = solver.features.map
-        return stored and stored + m.landmarks.nbytes + m.factor.nbytes
+        feature_map = solver.features.map
+        return stored and stored + feature_map.landmarks.nbytes + feature_map.factor.nbytes
 
     def describe(self, solver: OwnSolver) -> dict[str, object]:
         rank = solver.features.n_features
@@ -203,14 +203,14 @@ class RandomFeatures(StreamMethod):
 
     def function(self, header: JsonObject, arrays: Arrays, setup: Setup) -> Restored:
         parts = {name[4:]: values for name, values in arrays.items() if name.startswith("map_")}
-        m = FeatureMap.from_header(header["map"], parts)
+        feature_map = FeatureMap.from_header(header["map"], parts)
         coef = arrays["coef"]
-        root = math.sqrt(m.n_features)
+        root = math.sqrt(feature_map.n_features)
 
         def steps() -> told.Steps:
-            return *m.steps(), told.linear(np.asarray(coef, np.float64) / root)
+            return *feature_map.steps(), told.linear(np.asarray(coef, np.float64) / root)
 
-        return partial(_weighted, Features(m, 1 / root), coef), steps
+        return partial(_weighted, Features(feature_map, 1 / root), coef), steps
 
 
 class Features:

@@ -79,7 +79,7 @@ _LEAST_GAP = 1e-290
 def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
 
-    scores: (N,) finite numbers, N at least 1. rho: a number from 0 (q is uniform) to infinity.
+    scores: (N,) numbers, N at least 1; q is nan if they are not finite. rho: a number from 0 (q is uniform) to infinity.
     divergence: one of DIVERGENCES.
     """
     scores = np.asarray(scores, dtype=np.float64)
@@ -88,6 +88,8 @@ def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     best = scores.max()
     count = scores.size
     spread = best - scores.min()
+    if not np.isfinite(spread):
+        return np.full(count, np.nan)
     if spread == 0 or rho <= _LEAST_RHO:
         return np.full(count, 1 / count)
     below = (best - scores) / spread

@@ -19,17 +19,30 @@ from rfx.solvers.base import Budget
 from rfx.solvers.kernel import solve_kernel_dense
 from rfx.solvers.l2 import solve_l2
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(0, 1, (400, 4))
-VALUES = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
-LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
 GAMMA = {"gamma": 2.0}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(0, 1, (400, 4))
+
+
+@pytest.fixture(scope="module")
+def values(X):
+    """Targets of a regression on X."""
+    return np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+@pytest.fixture(scope="module")
+def labels(values):
+    """Two classes of X."""
+    return np.where(values > 0.3, 1.0, -1.0)
 
 
 @pytest.mark.parametrize(
     ("rows", "size"), [(400, 400), (400, 399), (400, 70), (400, 7), (400, 1), (1, 5), (37, 10)]
 )
-def test_blocks_are_of_equal_size_and_hold_every_row(rows, size):
+def test_blocks_are_of_equal_size_and_hold_every_row(rows, size, X):
     partition, blocks = Partition.fit(X[:rows], size, 0)
     assert len(blocks) == partition.n_blocks == -(-rows // size)
     for made in (blocks, uniform_blocks(rows, size, 0)):
@@ -41,7 +54,7 @@ def test_blocks_are_of_equal_size_and_hold_every_row(rows, size):
         assert np.array_equal(placed, block)
 
 
-def test_blocks_are_parts_of_the_inputs():
+def test_blocks_are_parts_of_the_inputs(X):
     partition, blocks = Partition.fit(X, 50, 0)
     spread = np.mean([X[block].std(axis=0).mean() for block in blocks])
     assert spread < 0.85 * np.mean(
@@ -57,7 +70,7 @@ def test_blocks_are_parts_of_the_inputs():
     assert all(i in together[b] for i, b in enumerate(alone))
 
 
-def test_rows_that_no_hyperplane_tells_apart():
+def test_rows_that_no_hyperplane_tells_apart(X):
     rows = np.repeat(X[:2], 50, axis=0)
     partition, blocks = Partition.fit(rows, 10, 0)
     assert [len(block) for block in blocks] == [10] * 10
@@ -71,20 +84,20 @@ def test_rows_that_no_hyperplane_tells_apart():
 
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
 @pytest.mark.parametrize("name", ["squared", "squared_hinge", "logistic"])
-def test_dense_solutions_agree_with_the_linear_solver(name, lam):
+def test_dense_solutions_agree_with_the_linear_solver(name, lam, X, labels):
     K, loss = kernels.block("laplacian", X, X, GAMMA), losses.get_loss(name)
-    solution = solve_kernel_dense(K, LABELS[:, None], lam, loss, Budget(tol=1e-9))
+    solution = solve_kernel_dense(K, labels[:, None], lam, loss, Budget(tol=1e-9))
     assert solution.converged and -1e-12 <= solution.gap <= 1e-9 * solution.objective
-    expected = solve_l2(DenseMatrix(np.linalg.cholesky(K)), LABELS, lam, loss, Budget(tol=1e-10))
+    expected = solve_l2(DenseMatrix(np.linalg.cholesky(K)), labels, lam, loss, Budget(tol=1e-10))
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
     f = K @ solution.coef[:, 0]
-    value = 0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, LABELS).sum()
+    value = 0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, labels).sum()
     assert solution.objective == pytest.approx(value, rel=1e-9)
 
 
-def test_a_lambda_below_the_rounding_is_refused():
+def test_a_lambda_below_the_rounding_is_refused(labels):
     with pytest.raises(UsageError, match="lambda is 1e-30, below the rounding"):
-        solve_kernel_dense(np.ones((400, 400)), LABELS[:, None], 1e-30, losses.Squared)
+        solve_kernel_dense(np.ones((400, 400)), labels[:, None], 1e-30, losses.Squared)
 
 
 def block(**more):
@@ -98,7 +111,7 @@ def block(**more):
 
 
 @pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
-def test_predictions_are_those_of_the_dense_reference(partition):
+def test_predictions_are_those_of_the_dense_reference(partition, X, values):
     train, test, expected = X[:300], X[300:], np.zeros(100)
     fixed, blocks = Partition.fit(train, 70, 0)
     placed = fixed.place(test)
@@ -107,17 +120,17 @@ def test_predictions_are_those_of_the_dense_reference(partition):
         placed = [np.arange(100)] * len(blocks)
     for rows, own in zip(blocks, placed):
         K = kernels.block("laplacian", train[rows], train[rows], GAMMA)
-        coef = np.linalg.solve(K + 0.1 * np.eye(len(rows)), VALUES[rows])
+        coef = np.linalg.solve(K + 0.1 * np.eye(len(rows)), values[rows])
         expected[own] += kernels.block("laplacian", test[own], train[rows], GAMMA) @ coef
     expected /= len(blocks) if partition == "uniform" else 1
-    method = block(partition=partition, target_scaling="none").fit(train, VALUES[:300])
+    method = block(partition=partition, target_scaling="none").fit(train, values[:300])
     np.testing.assert_allclose(method.predict(test), expected, atol=1e-10)
     assert method.info["n_blocks"] == 5 and method.info["model_size"] == 300
 
 
 @pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
-def test_one_block_is_the_exact_machine(loss, partition):
+def test_one_block_is_the_exact_machine(loss, partition, X, labels):
     more = {} if loss == "squared" else {"bias": False}
     exact = methods.create(
         "kernel",
@@ -129,8 +142,8 @@ def test_one_block_is_the_exact_machine(loss, partition):
         tol=1e-7,
         **more,
     )
-    exact = exact.fit(X[:300], LABELS[:300])
-    ours = block(block_size=300, loss=loss, partition=partition).fit(X[:300], LABELS[:300])
+    exact = exact.fit(X[:300], labels[:300])
+    ours = block(block_size=300, loss=loss, partition=partition).fit(X[:300], labels[:300])
     np.testing.assert_allclose(
         ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3
     )
@@ -142,9 +155,9 @@ def test_one_block_is_the_exact_machine(loss, partition):
 @pytest.mark.parametrize(
     ("loss", "tol"), [("squared_hinge", 1e-6), ("logistic", 1e-6), ("squared", 1e-10)]
 )
-def test_liblinear_solves_the_same_problem(loss, tol, partition, reloaded):
+def test_liblinear_solves_the_same_problem(loss, tol, partition, reloaded, X, labels):
     ours, theirs = (
-        block(loss=loss, partition=partition, **more).fit(X[:300], LABELS[:300])
+        block(loss=loss, partition=partition, **more).fit(X[:300], labels[:300])
         for more in ({"tol": 1e-8}, {"solver": "liblinear", "tol": tol})
     )
     assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-4)
@@ -155,17 +168,17 @@ def test_liblinear_solves_the_same_problem(loss, tol, partition, reloaded):
 
 
 @pytest.mark.slow
-def test_liblinear_on_several_classes_blocks_of_one_class_and_rows_that_are_the_same():
-    y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
-    rows, labels = np.repeat(X[:100], 2, axis=0), np.repeat(y[:100], 2)
+def test_liblinear_on_several_classes_blocks_of_one_class_and_rows_that_are_the_same(X, values):
+    y = np.digitize(values, [0.0, 0.8]) + 4.0
+    rows, twice = np.repeat(X[:100], 2, axis=0), np.repeat(y[:100], 2)
     ours, theirs = (
-        block(loss="logistic", block_size=20, solver=solver, tol=1e-6).fit(rows, labels)
+        block(loss="logistic", block_size=20, solver=solver, tol=1e-6).fit(rows, twice)
         for solver in ("rfx", "liblinear")
     )
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=0.02)
 
 
-def test_rows_without_a_weight_are_not_in_the_model(reloaded):
+def test_rows_without_a_weight_are_not_in_the_model(reloaded, X):
     # far from the margin, no row has a coefficient under the squared hinge
     y = np.where(X[:, 0] > 0.5, 1.0, -1.0)
     options = {"loss": "squared_hinge", "lam": 1e-4, "kernel": "linear", "gamma": None}
@@ -176,39 +189,39 @@ def test_rows_without_a_weight_are_not_in_the_model(reloaded):
     assert not reloaded(block().fit(X, np.zeros(400)), X).predict(X).any()
 
 
-def test_sparse_rows_and_threads_change_nothing(reloaded):
+def test_sparse_rows_and_threads_change_nothing(reloaded, X, values, labels):
     rows, made = sp.csr_matrix(np.where(X > 0.4, X, 0.0)), []
     for threads, part in ((1, rows), (2, rows), (2, rows.toarray())):
         env.set_threads(threads)
-        made.append(block(loss="squared_hinge").fit(part, LABELS).decision_function(part))
+        made.append(block(loss="squared_hinge").fit(part, labels).decision_function(part))
     np.testing.assert_allclose(made[1:], [made[0]] * 2, atol=1e-12)
-    assert sp.issparse(reloaded(block().fit(rows, VALUES), rows).model.support)
+    assert sp.issparse(reloaded(block().fit(rows, values), rows).model.support)
 
 
-def test_the_time_limit_ends_it():
-    late = block(block_size=2, timeout=1e-9, target_scaling="none").fit(X, VALUES)
+def test_the_time_limit_ends_it(X, values):
+    late = block(block_size=2, timeout=1e-9, target_scaling="none").fit(X, values)
     assert not late.info["converged"] and late.info["model_size"] == 0
-    assert late.info["gap"] == late.info["objective"] == pytest.approx(0.5 * np.sum(VALUES**2))
+    assert late.info["gap"] == late.info["objective"] == pytest.approx(0.5 * np.sum(values**2))
 
 
 OF_KERNELS = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
 WAYS = ["uniform", "kmeans", "rpcholesky"]
 
 
-def problem(kernel, rows=X):
+def problem(kernel, rows):
     params = kernels.parameters(
         kernel, rows, 2.0 if "gamma" in kernels.get_kernel(kernel).parameters else None
     )
     return params, kernels.block(kernel, rows, rows, params, dtype=np.float64)
 
 
-def landmarks(how, count, kernel="laplacian", rows=X, seed=0, memory=1000.0):
+def landmarks(how, count, rows, kernel="laplacian", seed=0, memory=1000.0):
     return choose_landmarks(how, kernel, rows, problem(kernel, rows)[0], count, seed, memory)
 
 
 @pytest.mark.parametrize("kernel", OF_KERNELS)
-def test_products_are_the_nystrom_approximation(kernel):
-    params, _ = problem(kernel)
+def test_products_are_the_nystrom_approximation(kernel, X):
+    params, _ = problem(kernel, X)
     chosen = X[::10]
     cross, own = (
         kernels.block(kernel, X, chosen, params),
@@ -220,31 +233,31 @@ def test_products_are_the_nystrom_approximation(kernel):
 
 
 @pytest.mark.parametrize("kernel", OF_KERNELS)
-def test_all_rows_as_landmarks_give_the_kernel(kernel):
-    params, K = problem(kernel)
-    feature_map = NystromMap(kernel, landmarks("uniform", 1000, kernel), params, np.float64)
+def test_all_rows_as_landmarks_give_the_kernel(kernel, X):
+    params, K = problem(kernel, X)
+    feature_map = NystromMap(kernel, landmarks("uniform", 1000, X, kernel), params, np.float64)
     Z = feature_map.transform(X)
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
     assert feature_map.n_features == (4 if kernel == "linear" else 400)
 
 
-def mean_error(kernel, how, count, rows=X):
+def mean_error(kernel, how, count, rows):
     """The mean trace of the error of the kernel over ten choices of landmarks."""
     (params, K), errors = problem(kernel, rows), []
     for seed in range(10):
-        chosen = landmarks(how, count, kernel, rows, seed)
+        chosen = landmarks(how, count, rows, kernel, seed)
         Z = NystromMap(kernel, chosen, params, np.float64).transform(rows)
         errors.append(np.trace(K) - np.sum(Z**2))
     return np.mean(errors)
 
 
-def test_random_pivots_and_centres_are_better_than_uniform_rows(rng):
+def test_random_pivots_and_centres_are_better_than_uniform_rows(rng, X):
     # few rows are far from the others: uniform sampling misses them
     rows = np.vstack([rng.normal(0, 0.05, (380, 3)), rng.normal(0, 1, (20, 3))])
     errors = {how: mean_error("gaussian", how, 20, rows) for how in WAYS}
     assert errors["rpcholesky"] < 0.5 * errors["uniform"]
     assert errors["kmeans"] < errors["uniform"]
-    plain = {how: mean_error("laplacian", how, 40) for how in ("rpcholesky", "uniform")}
+    plain = {how: mean_error("laplacian", how, 40, X) for how in ("rpcholesky", "uniform")}
     assert plain["rpcholesky"] <= plain["uniform"]
 
 
@@ -263,23 +276,23 @@ def test_random_pivots_have_the_distribution_of_the_residual_diagonal():
 
 
 @pytest.mark.parametrize("how", ["uniform", "rpcholesky"])
-def test_more_landmarks_keep_the_earlier_ones(how):
-    few, many = landmarks(how, 30), landmarks(how, 200)
+def test_more_landmarks_keep_the_earlier_ones(how, X):
+    few, many = landmarks(how, 30, X), landmarks(how, 200, X)
     assert np.array_equal(many[:30], few)
-    assert not np.array_equal(few, landmarks(how, 30, seed=1))
+    assert not np.array_equal(few, landmarks(how, 30, X, seed=1))
 
 
-def test_pivots_of_a_part_of_the_rows_where_memory_is_short():
-    chosen = landmarks("rpcholesky", 10, memory=0.001)
+def test_pivots_of_a_part_of_the_rows_where_memory_is_short(X):
+    chosen = landmarks("rpcholesky", 10, X, memory=0.001)
     assert chosen.shape == (10, 4) and all((X == row).all(axis=1).any() for row in chosen)
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_repeated_rows(how):
+def test_repeated_rows(how, X, values):
     rows = np.repeat(X[:15], 20, axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        chosen = landmarks(how, 40, "gaussian", rows)
+        chosen = landmarks(how, 40, rows, "gaussian")
     params, K = problem("gaussian", rows)
     feature_map = NystromMap("gaussian", chosen, params, np.float64)
     Z = feature_map.transform(rows)
@@ -289,11 +302,11 @@ def test_repeated_rows(how):
         np.testing.assert_allclose(Z @ Z.T, K, atol=1e-9)
     method = methods.create(
         "nystrom", landmarks=how, n_features=40, gamma=2.0, dtype="float64"
-    ).fit(rows, np.repeat(VALUES[:15], 20))
+    ).fit(rows, np.repeat(values[:15], 20))
     assert method.info["converged"] and method.info["rank"] <= 15
 
 
-def test_nearly_dependent_landmarks(rng):
+def test_nearly_dependent_landmarks(rng, X):
     rows = np.vstack([X[:30], X[:30] + 1e-9])
     params, K = problem("gaussian", rows)
     feature_map = NystromMap("gaussian", rows, params, np.float64)
@@ -306,8 +319,8 @@ def test_nearly_dependent_landmarks(rng):
     np.testing.assert_allclose(folded, Z @ weights, atol=1e-6)
 
 
-def test_what_a_matrix_asks_of_a_map(rng):
-    params, _ = problem("laplacian")
+def test_what_a_matrix_asks_of_a_map(rng, X):
+    params, _ = problem("laplacian", X)
     whole = NystromMap("laplacian", X[:90], params, np.float64)
     Z = whole.transform(X)
     columns = np.array([3, 70, 0, 17])
@@ -351,14 +364,14 @@ def dense_reference(train, test, Y, chosen, lam, gamma):
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-7), ("float32", 1e-3)])
-def test_nystrom_predictions_are_those_of_the_dense_reference(how, dtype, atol):
+def test_nystrom_predictions_are_those_of_the_dense_reference(how, dtype, atol, X, values):
     given = {"kernel": "laplacian", "gamma": 2.0, "lam": 0.1, "dtype": dtype, "tol": 1e-12}
     given |= {"landmarks": how, "n_features": 50, "scaling": "none", "target_scaling": "none"}
-    method = methods.create("nystrom", **given).fit(X[:300], VALUES[:300])
+    method = methods.create("nystrom", **given).fit(X[:300], values[:300])
     rows = X[:300].astype(dtype)
     chosen = choose_landmarks(how, "laplacian", rows, {"gamma": 2.0}, 50, 0, 1000.0)
     chosen = chosen.astype(np.float64)
-    expected = dense_reference(X[:300], X[300:], VALUES[:300], chosen, 0.1, 2.0)
+    expected = dense_reference(X[:300], X[300:], values[:300], chosen, 0.1, 2.0)
     np.testing.assert_allclose(method.predict(X[300:]), expected, atol=atol)
     assert method.info["rank"] == method.info["model_size"] == 50
 
@@ -399,8 +412,9 @@ def test_a_model_of_sparse_rows_is_sparse(how, reloaded):
     np.testing.assert_allclose(again.decision_function(rows.toarray()), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("y", [VALUES, LABELS])
-def test_a_kernel_that_is_zero_everywhere_predicts_zero(y, reloaded):
+@pytest.mark.parametrize("targets", ["values", "labels"])
+def test_a_kernel_that_is_zero_everywhere_predicts_zero(targets, request, reloaded, X):
+    y = request.getfixturevalue(targets)
     options = {"scaling": "none", "target_scaling": "none", "task": "regression"}
     method = methods.create("nystrom", kernel="linear", **options).fit(np.zeros((400, 3)), y)
     assert method.info["rank"] == 0
@@ -420,8 +434,8 @@ SMALL = {
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", list(SMALL))
-def test_ridge_on_classes(name, classes):
-    y = LABELS if classes == 2 else np.digitize(VALUES, [0.0, 0.8]) + 4.0
+def test_ridge_on_classes(name, classes, X, values, labels):
+    y = labels if classes == 2 else np.digitize(values, [0.0, 0.8]) + 4.0
     own = {"loss": "squared", "lam": 0.01, "kernel": "laplacian", **SMALL[name]}
     method = methods.create(name.split()[0], **own).fit(X[:300], y[:300])
     assert method.info["loss"] == "squared" and method.info["converged"]
@@ -433,8 +447,8 @@ def test_ridge_on_classes(name, classes):
 
 
 @pytest.mark.parametrize("name", ["kernel", "block"])
-def test_ridge_on_classes_is_one_regression_for_each(name):
-    y, own = np.digitize(VALUES, [0.0, 0.8]) + 4.0, {"lam": 0.01, "kernel": "laplacian"}
+def test_ridge_on_classes_is_one_regression_for_each(name, X, values):
+    y, own = np.digitize(values, [0.0, 0.8]) + 4.0, {"lam": 0.01, "kernel": "laplacian"}
     whole = methods.create(name, loss="squared", **own, **SMALL[name]).fit(X[:300], y[:300])
     own |= {"task": "regression", "target_scaling": "none"}
     for k, label in enumerate(np.unique(y)):

@@ -2,6 +2,8 @@
 optimum.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -19,13 +21,17 @@ from rfx.solvers.l1.greedy import (
 )
 from rfx.solvers.l1.newton import solve_l1
 
-RNG = np.random.default_rng(5)
-X = np.round(RNG.uniform(-1, 1, (300, 3)), 1)
-Y = np.where(
-    np.sin(3 * X[:, 0]) + X[:, 1] ** 2 - X[:, 2] + 0.5 * RNG.standard_normal(300) > 0.3, 1.0, -1.0
-)
 LOSSES = [losses.Squared, losses.SquaredHinge, losses.Logistic]
 LAM = 5.0
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Rows of inputs with one decimal, which repeat, and labels with noise."""
+    rng = np.random.default_rng(5)
+    X = np.round(rng.uniform(-1, 1, (300, 3)), 1)
+    values = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 - X[:, 2] + 0.5 * rng.standard_normal(300)
+    return SimpleNamespace(X=X, y=np.where(values > 0.3, 1.0, -1.0))
 
 
 def all_stumps(X):
@@ -37,7 +43,7 @@ def all_stumps(X):
     return columns, thresholds, np.where(X[:, columns] >= thresholds, 1.0, -1.0)
 
 
-def perceptrons(X=X, surrogate=losses.Logistic, exact=True, count=1):
+def perceptrons(X, surrogate=losses.Logistic, exact=True, count=1):
     return Perceptrons(
         X.astype(np.float64),
         {"radius": float(np.linalg.norm(X, axis=1).max())},
@@ -48,7 +54,7 @@ def perceptrons(X=X, surrogate=losses.Logistic, exact=True, count=1):
     )
 
 
-def stumps(count=1):
+def stumps(X, count=1):
     return Stumps(X, {"lo": X.min(axis=0), "hi": X.max(axis=0)}, count)
 
 
@@ -80,30 +86,31 @@ def test_neighbouring_numbers_are_told_apart():
 
 
 @pytest.mark.parametrize("surrogate", LOSSES)
-def test_the_surrogate_is_the_minimiser_of_the_weighted_loss(surrogate, rng):
-    u = rng.standard_normal(300) * np.abs(X[:, 0])
+def test_the_surrogate_is_the_minimiser_of_the_weighted_loss(surrogate, rng, noisy):
+    u = rng.standard_normal(300) * np.abs(noisy.X[:, 0])
     u[::7] = 0.0
-    theta, b = fit_linear(X, u, surrogate)
+    theta, b = fit_linear(noisy.X, u, surrogate)
     weights, labels = np.abs(u) / np.abs(u).sum(), -np.sign(u)
 
     def value(w):
-        return float(weights @ surrogate.value(X @ w[:3] + w[3], labels)) + 0.5e-6 * float(w @ w)
+        losses_of_rows = surrogate.value(noisy.X @ w[:3] + w[3], labels)
+        return float(weights @ losses_of_rows) + 0.5e-6 * float(w @ w)
 
     best = optimize.minimize(value, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
     assert value(np.append(theta, b)) == pytest.approx(best.fun, rel=1e-5)
 
 
-def test_the_surrogate_of_separable_rows_is_finite_and_separates():
-    u = -np.where(X[:, 0] > 0.05, 1.0, -1.0)
-    theta, b = fit_linear(X, u, losses.Logistic)
-    assert np.isfinite(theta).all() and np.array_equal(np.sign(X @ theta + b), -u)
+def test_the_surrogate_of_separable_rows_is_finite_and_separates(noisy):
+    u = -np.where(noisy.X[:, 0] > 0.05, 1.0, -1.0)
+    theta, b = fit_linear(noisy.X, u, losses.Logistic)
+    assert np.isfinite(theta).all() and np.array_equal(np.sign(noisy.X @ theta + b), -u)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("learner", [perceptrons, stumps])
-def test_every_step_falls_and_is_the_minimum_over_the_features_found(learner, loss):
-    found = learner()
-    solution = solve_boosting(found, Y, LAM, loss, n_features=25)
+def test_every_step_falls_and_is_the_minimum_over_the_features_found(learner, loss, noisy):
+    found = learner(noisy.X)
+    solution = solve_boosting(found, noisy.y, LAM, loss, n_features=25)
     signs = np.where(found.found.transform(found.X) > 0, 1.0, -1.0)
     objectives = [entry["objective"] for entry in solution.trace]
     assert len(objectives) > 5 and all(
@@ -113,12 +120,12 @@ def test_every_step_falls_and_is_the_minimum_over_the_features_found(learner, lo
     assert solution.status == "converged" and solution.n_iter == len(objectives) - 1
     assert solution.objective == objectives[-1]
     assert objectives[-1] == pytest.approx(
-        LAM * np.abs(solution.coef).sum() + loss.value(signs @ solution.coef, Y).sum(), rel=1e-12
+        LAM * np.abs(solution.coef).sum() + loss.value(signs @ solution.coef, noisy.y).sum(),
+        rel=1e-12,
     )
     for count in (3, len(objectives) - 1):
-        best = solve_l1(
-            DenseMatrix(np.ascontiguousarray(signs[:, :count])), Y, LAM, loss, Budget(tol=1e-9)
-        ).objective
+        part = DenseMatrix(np.ascontiguousarray(signs[:, :count]))
+        best = solve_l1(part, noisy.y, LAM, loss, Budget(tol=1e-9)).objective
         assert best * (1 - 1e-8) <= objectives[count] <= best * (1 + 1e-5)
         assert solution.trace[count]["gap"] <= 1e-5 * objectives[count]
     # each one was useful
@@ -126,11 +133,11 @@ def test_every_step_falls_and_is_the_minimum_over_the_features_found(learner, lo
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_stumps_end_at_the_optimum_over_all_of_them(loss):
-    everything = np.ascontiguousarray(all_stumps(X)[2])
-    best = solve_l1(DenseMatrix(everything), Y, LAM, loss, Budget(tol=1e-9)).objective
+def test_stumps_end_at_the_optimum_over_all_of_them(loss, noisy):
+    everything = np.ascontiguousarray(all_stumps(noisy.X)[2])
+    best = solve_l1(DenseMatrix(everything), noisy.y, LAM, loss, Budget(tol=1e-9)).objective
     short, long = (
-        solve_boosting(stumps(), Y, LAM, loss, Budget(tol=tol), n_features=size)
+        solve_boosting(stumps(noisy.X), noisy.y, LAM, loss, Budget(tol=tol), n_features=size)
         for tol, size in ((1e-5, 6), (1e-4, 1000))
     )
     # the certificate covers all stumps, not only those found
@@ -143,42 +150,44 @@ def test_stumps_end_at_the_optimum_over_all_of_them(loss):
 
 
 @pytest.mark.parametrize("surrogate", LOSSES)
-def test_it_ends_when_the_feature_found_has_too_small_a_gradient(surrogate):
-    found = perceptrons(exact=False, surrogate=surrogate)
-    solution = solve_boosting(found, Y, 20.0, losses.SquaredHinge, n_features=500)
+def test_it_ends_when_the_feature_found_has_too_small_a_gradient(surrogate, noisy):
+    found = perceptrons(noisy.X, exact=False, surrogate=surrogate)
+    solution = solve_boosting(found, noisy.y, 20.0, losses.SquaredHinge, n_features=500)
     assert 0 < len(solution.coef) < 500
     f = np.where(found.found.transform(found.X) > 0, 1.0, -1.0) @ solution.coef
-    signs, largest = found.find(losses.SquaredHinge.derivative(f, Y))
+    signs, largest = found.find(losses.SquaredHinge.derivative(f, noisy.y))
     assert largest is None and np.abs(
-        losses.SquaredHinge.derivative(f, Y) @ signs
+        losses.SquaredHinge.derivative(f, noisy.y) @ signs
     ).max() <= 20.0 * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("learner", [perceptrons, stumps])
-def test_several_features_a_step(learner):
-    solution = solve_boosting(learner(count=3), Y, LAM, losses.SquaredHinge, n_features=10)
+def test_several_features_a_step(learner, noisy):
+    found = learner(noisy.X, count=3)
+    solution = solve_boosting(found, noisy.y, LAM, losses.SquaredHinge, n_features=10)
     assert len(solution.coef) == 10 and solution.n_iter < 10
     assert [entry["features"] for entry in solution.trace][:3] == [0, 3, 6]
 
 
 @pytest.mark.parametrize("learner", [perceptrons, stumps])
-def test_a_large_lambda_finds_nothing(learner):
-    solution = solve_boosting(learner(), Y, 1e4, losses.Squared)
+def test_a_large_lambda_finds_nothing(learner, noisy):
+    solution = solve_boosting(learner(noisy.X), noisy.y, 1e4, losses.Squared)
     assert (
         len(solution.coef) == 0 and solution.status == "converged" and solution.objective == 150.0
     )
 
 
-def test_a_deadline_ends_it_with_what_there_is():
-    solution = solve_boosting(stumps(), Y, LAM, losses.Squared, Budget(deadline=0.0))
+def test_a_deadline_ends_it_with_what_there_is(noisy):
+    solution = solve_boosting(stumps(noisy.X), noisy.y, LAM, losses.Squared, Budget(deadline=0.0))
     assert solution.status == "timeout" and len(solution.coef) == 0
 
 
 @pytest.mark.parametrize("kernel", ["perceptron", "stump"])
-def test_the_curve_ends_at_the_score(kernel):
+def test_the_curve_ends_at_the_score(kernel, noisy):
     method = methods.create("boosting", kernel=kernel, lam=2.0, n_features=30)
-    method = method.fit(X[:200], Y[:200], held_out=(X[200:], Y[200:]))
-    assert method.trace[-1]["error"] == pytest.approx(1 - method.score(X[200:], Y[200:]).score)
+    method = method.fit(noisy.X[:200], noisy.y[:200], held_out=(noisy.X[200:], noisy.y[200:]))
+    error = 1 - method.score(noisy.X[200:], noisy.y[200:]).score
+    assert method.trace[-1]["error"] == pytest.approx(error)
     assert (
         method.info["model_size"]
         == method.trace[-1]["nnz"]
@@ -187,13 +196,14 @@ def test_the_curve_ends_at_the_score(kernel):
     )
 
 
-def test_the_objective_is_that_of_the_kernels_features():
+def test_the_objective_is_that_of_the_kernels_features(noisy):
     """+-s with scale `kernel` and lambda equals +-1 with scale `unit` and lambda/s."""
-    raw = methods.create("boosting", lam=3.0, n_features=20, threshold="exact").fit(X, Y)
+    X, y = noisy.X, noisy.y
+    raw = methods.create("boosting", lam=3.0, n_features=20, threshold="exact").fit(X, y)
     s = np.sqrt(raw.model.map.params["radius"] / perceptron_constant(3))
     unit = methods.create(
         "boosting", lam=3.0 / s, n_features=20, threshold="exact", perceptron_scale="unit"
-    ).fit(X, Y)
+    ).fit(X, y)
     assert raw.info["objective"] == pytest.approx(unit.info["objective"], rel=1e-9)
     np.testing.assert_allclose(raw.model.coef * s, unit.model.coef, rtol=1e-6)
     np.testing.assert_allclose(
@@ -201,6 +211,6 @@ def test_the_objective_is_that_of_the_kernels_features():
     )
     value = (
         3.0 * np.abs(raw.model.coef).sum()
-        + losses.SquaredHinge.value(raw.decision_function(X), Y).sum()
+        + losses.SquaredHinge.value(raw.decision_function(X), y).sum()
     )
     assert raw.info["objective"] == pytest.approx(value, rel=1e-5)

@@ -157,8 +157,12 @@ class Params(Mapping[str, Any]):
 
     @property
     def choices(self) -> list[ChoiceTrace]:
-        """The choices of the training's options."""
-        return [ChoiceTrace.of_dict(step) for step in self.entries.get("validation") or ()]
+        """The choices of the training's options; Missing if one of them is incomplete."""
+        try:
+            return [ChoiceTrace.of_dict(step) for step in self.entries.get("validation") or ()]
+        except TypeError:
+            where = f"{self.where} lacks a part of params.validation"
+            raise Missing(f"{where}; repeat the run") from None
 
     @property
     def gamma(self) -> float | None:

@@ -2,6 +2,8 @@
 `mlp`: scikit-learn's network on the stream of the stochastic methods.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,14 +15,7 @@ from rfx.errors import DataError, UsageError
 from rfx.fitting.held_out import Splitter
 from rfx.methods import kernel
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-3, 5, (400, 3))
-RADIUS = np.linalg.norm(X - 1, axis=1)
-TARGETS = {
-    "regression": 40 + 7 * np.sin(RADIUS),
-    "binary": np.where(RADIUS > 3.9, 5.0, 2.0),
-    "multiclass": np.digitize(RADIUS, [3.0, 4.6]).astype(float),
-}
+TASKS = ("regression", "binary", "multiclass")
 FAST = {
     "kernel": {"gamma": 3.0, "lam": 1.0},
     "rf": {"gamma": 3.0, "n_features": 300, "lam": 0.1},
@@ -43,34 +38,48 @@ FAST = {
 NAMES = [name for name in methods.names() if name in FAST]
 
 
-def fitted(name, task, **more):
+@pytest.fixture(scope="module")
+def shells():
+    """Rows, and targets of each task that depend on the distance to a point."""
+    X = np.random.default_rng(0).uniform(-3, 5, (400, 3))
+    radius = np.linalg.norm(X - 1, axis=1)
+    targets = {
+        "regression": 40 + 7 * np.sin(radius),
+        "binary": np.where(radius > 3.9, 5.0, 2.0),
+        "multiclass": np.digitize(radius, [3.0, 4.6]).astype(float),
+    }
+    return SimpleNamespace(X=X, targets=targets)
+
+
+def fitted(shells, name, task, **more):
     target = {"target_scaling": "minmax01"} if task == "regression" else {}
-    return methods.create(name, **(FAST[name] | target | more)).fit(X[:300], TARGETS[task][:300])
+    method = methods.create(name, **(FAST[name] | target | more))
+    return method.fit(shells.X[:300], shells.targets[task][:300])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", NAMES)
-def test_learns_saves_and_loads(name, task, reloaded):
-    method, y = fitted(name, task), TARGETS[task][300:]
+def test_learns_saves_and_loads(name, task, reloaded, shells):
+    method, y = fitted(shells, name, task), shells.targets[task][300:]
     assert method.info["task"] == task
     # over the features of the last round, if there are rounds
     gap = method.info.get("round_gap", method.info["gap"])
     assert method.info["converged"] and gap <= method.info["gap"]
     assert 0 <= gap <= 1e-2 * max(1.0, method.info["objective"])
-    score = method.score(X[300:], y)
+    score = method.score(shells.X[300:], y)
     if task == "regression":
-        error = np.sqrt(np.mean((method.predict(X[300:]) - y) ** 2))
-        assert error == pytest.approx(score.score * np.ptp(TARGETS[task][:300]), rel=1e-6)
+        error = np.sqrt(np.mean((method.predict(shells.X[300:]) - y) ** 2))
+        assert error == pytest.approx(score.score * np.ptp(shells.targets[task][:300]), rel=1e-6)
         assert score.metric == "rmse" and score.score < 0.12
     else:
         assert score.metric == "accuracy" and score.score > 0.75
-        assert set(method.predict(X[300:])) <= set(TARGETS[task])
-    assert reloaded(method, X[300:]).method == method.method
+        assert set(method.predict(shells.X[300:])) <= set(shells.targets[task])
+    assert reloaded(method, shells.X[300:]).method == method.method
 
 
-def test_sparse_rf_is_algorithm_1():
-    method = fitted("sparse-rf", "regression", rounds=5, lam=0.5)
+def test_sparse_rf_is_algorithm_1(shells):
+    method = fitted(shells, "sparse-rf", "regression", rounds=5, lam=0.5)
     assert [entry["features"] for entry in method.trace] == [60, 120, 180, 240, 300]
     objectives = [entry["objective"] for entry in method.trace]
     # each round starts from the last weights (early rounds are solved to 1 percent)
@@ -84,52 +93,54 @@ def test_sparse_rf_is_algorithm_1():
     assert np.all(np.any(method.model.coef != 0, axis=1))
 
 
-@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", ["sparse-rf", "rf"])
-def test_path_agrees_with_single_solutions(name, task):
+def test_path_agrees_with_single_solutions(name, task, shells):
     tol, rounds = 1e-7, {"rounds": None} if name == "sparse-rf" else {}
-    path = fitted(name, task, lam_path="20:0.5:4", tol=tol, lam=None, **rounds).path
+    path = fitted(shells, name, task, lam_path="20:0.5:4", tol=tol, lam=None, **rounds).path
     lams = [20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5]
     assert [point.info["lam"] for point in path] == pytest.approx(lams)
     for point in path:
         once = {"rounds": 1} if name == "sparse-rf" else {}
-        alone = fitted(name, task, lam=point.info["lam"], tol=tol, **once)
+        alone = fitted(shells, name, task, lam=point.info["lam"], tol=tol, **once)
         assert point.info["objective"] == pytest.approx(alone.info["objective"], rel=1e-5)
-        expected = alone.decision_function(X)
+        expected = alone.decision_function(shells.X)
         atol = 0.02 * np.abs(expected).max()
-        np.testing.assert_allclose(point.decision_function(X), expected, atol=atol)
+        np.testing.assert_allclose(point.decision_function(shells.X), expected, atol=atol)
         assert point.info["converged"] and point.info["gap"] <= 1.01 * tol * point.info["objective"]
     if name == "sparse-rf":
         assert path[0].info["model_size"] < path[-1].info["model_size"]
 
 
-def test_lambda_above_the_largest_gives_an_empty_model(reloaded):
-    method = fitted("sparse-rf", "binary", lam=1e6)
+def test_lambda_above_the_largest_gives_an_empty_model(reloaded, shells):
+    method = fitted(shells, "sparse-rf", "binary", lam=1e6)
     assert method.info["model_size"] == 0 and method.info["converged"]
-    assert len(reloaded(method, X).predict(X)) == 400
+    assert len(reloaded(method, shells.X).predict(shells.X)) == 400
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
-def test_features_by_leverage(name, task):
+def test_features_by_leverage(name, task, shells):
     more = {"kernel": "perceptron", "gamma": "paper", "features": "range", "choose": "leverage"}
-    one, two = (fitted(name, task, **more, lam=1.0).decision_function(X) for _ in range(2))
+    one, two = (
+        fitted(shells, name, task, **more, lam=1.0).decision_function(shells.X) for _ in range(2)
+    )
     np.testing.assert_array_equal(one, two)
     assert len(np.unique(one)) > 10
 
 
 @pytest.mark.parametrize(("kernel", "gamma"), [("gaussian", 3.0), ("arccosine-1", "paper")])
-def test_smooth_kernels_features_by_leverage(kernel, gamma):
+def test_smooth_kernels_features_by_leverage(kernel, gamma, shells):
     """40 features chosen from 2,000 approximate the exact kernel machine better than 40 random
     ones.
     """
     own = {"kernel": kernel, "gamma": gamma, "dtype": "float64", "lam": 0.1}
-    exact = fitted("kernel", "regression", **own).decision_function(X)
+    exact = fitted(shells, "kernel", "regression", **own).decision_function(shells.X)
 
     def error(seed, **more):
-        model = fitted("rf", "regression", **own, **more | {"n_features": 40}, seed=seed)
-        return np.square(model.decision_function(X) - exact).mean()
+        model = fitted(shells, "rf", "regression", **own, **more | {"n_features": 40}, seed=seed)
+        return np.square(model.decision_function(shells.X) - exact).mean()
 
     chosen = {"choose": "leverage", "pool": 2000}
     random, leverage = (np.mean([error(s, **more) for s in range(4)]) for more in ({}, chosen))
@@ -137,39 +148,41 @@ def test_smooth_kernels_features_by_leverage(kernel, gamma):
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "stump", "linear"])
-def test_weighted_features_are_in_the_model_file(kernel, reloaded):
+def test_weighted_features_are_in_the_model_file(kernel, reloaded, shells):
     more = {"gamma": "median" if kernel != "stump" else "paper", "choose": "leverage"}
-    model = fitted("rf", "regression", kernel=kernel, n_features=40, **more)
+    model = fitted(shells, "rf", "regression", kernel=kernel, n_features=40, **more)
     assert model.info["model_size"] == 40 and "scales" in model.model.map.arrays
-    reloaded(model, X)
+    reloaded(model, shells.X)
 
 
 @pytest.mark.parametrize(("name", "size"), [("kernel", {}), ("rf", {"n_features": 200})])
-def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, size, reloaded):
+def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, size, reloaded, shells):
     """The kernel times s with lambda equals the kernel with lambda / s; the model file has the
     scale.
     """
-    scaled = (X[:300] - X[:300].min(0)) / np.ptp(X[:300], axis=0)
+    scaled = (shells.X[:300] - shells.X[:300].min(0)) / np.ptp(shells.X[:300], axis=0)
     factor = kernels.perceptron_constant(3) / np.linalg.norm(scaled, axis=1).max()
     own = {"kernel": "perceptron", "gamma": "paper", "dtype": "float64", "tol": 1e-10} | size
-    raw = fitted(name, "regression", **own, lam=1.0)
-    unit = fitted(name, "regression", **own, lam=factor, perceptron_scale="unit")
-    np.testing.assert_allclose(unit.decision_function(X), raw.decision_function(X), atol=1e-5)
-    again = reloaded(unit, X)
+    raw = fitted(shells, name, "regression", **own, lam=1.0)
+    unit = fitted(shells, name, "regression", **own, lam=factor, perceptron_scale="unit")
+    np.testing.assert_allclose(
+        unit.decision_function(shells.X), raw.decision_function(shells.X), atol=1e-5
+    )
+    again = reloaded(unit, shells.X)
     assert again.info["kernel_params"]["unit"] == 1 and "unit" not in raw.info["kernel_params"]
     if name == "rf":
-        assert set(np.unique(again.model.map.transform(X))) == {-1.0, 1.0}
+        assert set(np.unique(again.model.map.transform(shells.X))) == {-1.0, 1.0}
 
 
 @pytest.mark.parametrize("scale", ["kernel", "unit"])
-def test_match_rf_is_the_rf_of_the_same_scale(scale, fewest_evaluated):
+def test_match_rf_is_the_rf_of_the_same_scale(scale, fewest_evaluated, shells):
     """The error to be met is that of rf with this scale, fitted to the 0.8 of the rows that learn,
     with lambda_N = 1.
     """
     fewest_evaluated(0)
-    rows, y = X[:300], TARGETS["binary"][:300]
+    rows, y = shells.X[:300], shells.targets["binary"][:300]
     own = {"kernel": "perceptron", "gamma": "paper", "n_features": 60, "scaling": "none"}
-    matched = fitted("sparse-rf", "binary", **own, lam="match-rf", perceptron_scale=scale)
+    matched = fitted(shells, "sparse-rf", "binary", **own, lam="match-rf", perceptron_scale=scale)
     kept, out = Splitter(300, 0).part(0.2, "")
     errors = {}
     for other in ("kernel", "unit"):
@@ -182,13 +195,14 @@ def test_match_rf_is_the_rf_of_the_same_scale(scale, fewest_evaluated):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", methods.names())
-def test_one_row_and_one_label(name):
+def test_one_row_and_one_label(name, shells):
     options = FAST.get(name, {})
-    alone = methods.create(name, task="regression", **options).fit(X[:1], np.array([2.0]))
-    assert np.isfinite(alone.predict(X)).all()
+    alone = methods.create(name, task="regression", **options).fit(shells.X[:1], np.array([2.0]))
+    assert np.isfinite(alone.predict(shells.X)).all()
     for label in (-1.0, 1.0, 3.0):
-        trained = methods.create(name, task="binary", **options).fit(X[:60], np.full(60, label))
-        assert np.all(trained.predict(X[:60]) == label)
+        method = methods.create(name, task="binary", **options)
+        trained = method.fit(shells.X[:60], np.full(60, label))
+        assert np.all(trained.predict(shells.X[:60]) == label)
 
 
 def test_every_default_is_a_value_that_its_option_takes():
@@ -198,32 +212,32 @@ def test_every_default_is_a_value_that_its_option_takes():
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "more", "message"),
+    ("name", "change", "more", "message"),
     [
-        ("rf", X, {"gamma": 1e300}, "training rf diverged"),
-        ("sparse-rf", X, {"gamma": 1e300}, "the gradient of the losses is not finite"),
+        ("rf", np.copy, {"gamma": 1e300}, "training rf diverged"),
+        ("sparse-rf", np.copy, {"gamma": 1e300}, "the gradient of the losses is not finite"),
         (
             "rf",
-            X * 1e39,
+            lambda X: X * 1e39,
             {"scaling": "none"},
             "row 1, column 1 is .*e.39, which is not finite in float32",
         ),
         (
             "rf",
-            sp.csr_matrix(X * 1e39),
+            lambda X: sp.csr_matrix(X * 1e39),
             {"scaling": "none"},
             "row 1, column 1 is .*, which is not finite in float32",
         ),
         (
             "kernel",
-            np.where(X == X[7, 1], np.nan, X),
+            lambda X: np.where(X == X[7, 1], np.nan, X),
             {"scaling": "none"},
             "row 8, column 2 is nan, which is not finite in float64",
         ),
         *[
             (
                 "rf",
-                X * [1, 1, 3e307],
+                lambda X: X * [1, 1, 3e307],
                 {"scaling": kind},
                 "column 3 of the training rows can't be scaled",
             )
@@ -231,16 +245,17 @@ def test_every_default_is_a_value_that_its_option_takes():
         ],
         (
             "block",
-            X,
+            np.copy,
             {"lam": 1e-300},
             "training block diverged",
         ),
     ],
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_numbers_that_are_not_finite_are_refused(name, rows, more, message):
+def test_numbers_that_are_not_finite_are_refused(name, change, more, message, shells):
+    method = methods.create(name, **(FAST[name] | more))
     with pytest.raises(DataError, match=message):
-        methods.create(name, **(FAST[name] | more)).fit(rows, TARGETS["binary"])
+        method.fit(change(shells.X), shells.targets["binary"])
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -252,21 +267,21 @@ def test_numbers_that_are_not_finite_are_refused(name, rows, more, message):
         ("rf", {"lam": 1e300}),
     ],
 )
-def test_overflow_on_the_way_is_not_said(name, options):
-    trained = methods.create(name, **options).fit(X[:100], TARGETS["binary"][:100])
+def test_overflow_on_the_way_is_not_said(name, options, shells):
+    trained = methods.create(name, **options).fit(shells.X[:100], shells.targets["binary"][:100])
     assert np.isfinite(trained.info["objective"])
 
 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        (X, "no finite value for row 1"),
-        (np.array([X[0], [0, 0, 1e308]]), "row 2, column 3 is 1e.308, which is not finite"),
+        (np.zeros((2, 3)), "no finite value for row 1"),
+        (np.array([[0, 0, 0], [0, 0, 1e308]]), "row 2, column 3 is 1e.308, which is not finite"),
         (np.ones((2, 4)), "the rows have 4 features, but the model was trained on 3"),
     ],
 )
-def test_a_decision_that_is_not_finite_is_refused(rows, says):
-    method = fitted("rf", "binary")
+def test_a_decision_that_is_not_finite_is_refused(rows, says, shells):
+    method = fitted(shells, "rf", "binary")
     method.model.coef[3] = np.nan
     with pytest.raises(DataError, match=says):
         method.predict(rows)
@@ -284,29 +299,22 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, free_memory):
         methods.create(name, scaling=scaling, **FAST[name]).fit(rows, np.array([1.0, 2.0]))
 
 
-def test_labels_that_the_model_never_saw_have_no_score():
-    method = fitted("rf", "multiclass")
+def test_labels_that_the_model_never_saw_have_no_score(shells):
+    method = fitted(shells, "rf", "multiclass")
     with pytest.raises(DataError, match=r"\(7, 9\).*\(0, 1, 2\)"):
-        method.score(X[:4], np.array([7.0, 9, 9, 7]))
-    assert method.score(X[:2], np.array([7.0, method.predict(X[1:2])[0]])).score == 0.5
+        method.score(shells.X[:4], np.array([7.0, 9, 9, 7]))
+    found = method.predict(shells.X[1:2])[0]
+    assert method.score(shells.X[:2], np.array([7.0, found])).score == 0.5
 
 
-def test_the_exact_machine_of_many_rows_names_another_method(set_sizes, caplog):
-    fitted("kernel", "binary")
+def test_the_exact_machine_of_many_rows_names_another_method(set_sizes, caplog, shells):
+    fitted(shells, "kernel", "binary")
     assert "nystrom" not in caplog.text
     set_sizes(kernel, MANY=100)
-    fitted("kernel", "binary")
+    fitted(shells, "kernel", "binary")
     assert "method nystrom approximates it" in caplog.text
 
 
-DRAWS = np.random.default_rng(0)
-ROWS = DRAWS.uniform(-2, 2, (600, 3)).astype(np.float32)
-LENGTHS = np.linalg.norm(ROWS, axis=1)
-OF_LENGTHS = {
-    "regression": 40 + 7 * np.cos(LENGTHS),
-    "binary": np.where(LENGTHS > 2.2, 5.0, 2.0),
-    "multiclass": np.digitize(LENGTHS, [1.8, 2.5]).astype(float),
-}
 OPTIONS = {
     "scaling": "none",
     "batch": 50,
@@ -318,16 +326,29 @@ OPTIONS = {
 }
 
 
+@pytest.fixture(scope="module")
+def spheres():
+    """Rows in float32, and targets of each task that depend on their length."""
+    X = np.random.default_rng(0).uniform(-2, 2, (600, 3)).astype(np.float32)
+    length = np.linalg.norm(X, axis=1)
+    targets = {
+        "regression": 40 + 7 * np.cos(length),
+        "binary": np.where(length > 2.2, 5.0, 2.0),
+        "multiclass": np.digitize(length, [1.8, 2.5]).astype(float),
+    }
+    return SimpleNamespace(X=X, targets=targets)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("task", list(OF_LENGTHS))
-def test_it_is_scikit_learn_s_on_the_same_batches(task, reloaded):
+@pytest.mark.parametrize("task", TASKS)
+def test_it_is_scikit_learn_s_on_the_same_batches(task, reloaded, spheres):
     """The result of partial_fit over the batches of the stream, which are those of doubly-sgd; a
     model file keeps it. Centred targets are divided by their deviation in the first batch.
     """
-    y = OF_LENGTHS[task]
+    y = spheres.targets[task]
     more = {"target_scaling": "mean"} if task == "regression" else {}
     method = methods.create("mlp", task=task, **OPTIONS, **more).fit(
-        ROWS[:500], y[:500], held_out=(ROWS[500:], y[500:])
+        spheres.X[:500], y[:500], held_out=(spheres.X[500:], y[500:])
     )
     kind = MLPRegressor if task == "regression" else MLPClassifier
     network = kind(
@@ -340,11 +361,11 @@ def test_it_is_scikit_learn_s_on_the_same_batches(task, reloaded):
     )
     known = {} if task == "regression" else {"classes": np.unique(y)}
     mean, scale = (y[:500].mean(), None) if task == "regression" else (0.0, 1.0)
-    for rows, own, _ in Stream(ArraySource(ROWS[:500], y[:500], 5), 50, 0, 5, 40):
+    for rows, own, _ in Stream(ArraySource(spheres.X[:500], y[:500], 5), 50, 0, 5, 40):
         scale = scale or own.std()
         network.partial_fit(rows, (own - mean) / scale, **known)
-    found = method.predict(ROWS[500:])
-    np.testing.assert_allclose(found, network.predict(ROWS[500:]) * scale + mean, atol=1e-3)
+    found = method.predict(spheres.X[500:])
+    np.testing.assert_allclose(found, network.predict(spheres.X[500:]) * scale + mean, atol=1e-3)
     assert (
         np.mean(np.abs(found - y[500:])) < 1.0
         if task == "regression"
@@ -354,39 +375,36 @@ def test_it_is_scikit_learn_s_on_the_same_batches(task, reloaded):
         method.trace[-1]["samples"] == 40 * 500
         and method.trace[-1]["loss"] < method.trace[0]["loss"]
     )
-    reloaded(method, ROWS)
+    reloaded(method, spheres.X)
 
 
 @pytest.mark.slow
-def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisation_counts():
-    y = OF_LENGTHS["binary"]
+def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisation_counts(
+    spheres,
+):
+    y = spheres.targets["binary"]
     weights = []
     for nu in (0.0, 0.1):
-        method = methods.create("mlp", task="binary", **OPTIONS | {"nu": nu}).fit(ROWS, y)
+        method = methods.create("mlp", task="binary", **OPTIONS | {"nu": nu}).fit(spheres.X, y)
         weights.append(np.square(method.model.arrays()["parameters"]).sum())
         assert 0 < method.info["objective"] < np.log(2)
         assert method.info["model_size"] == 4 * 30 + 31 * 20 + 21
     assert weights[1] < 0.5 * weights[0]
 
 
-def test_what_is_refused_of_rows(tmp_path):
+def test_what_is_refused_of_rows(tmp_path, spheres):
     with pytest.raises(UsageError, match="method mlp can't write checkpoints"):
         methods.create("mlp").keep(tmp_path / "point")
     with pytest.raises(UsageError, match="there are several classes; choose softmax"):
         methods.create("mlp", loss="logistic", task="multiclass").fit(
-            ROWS, OF_LENGTHS["multiclass"]
+            spheres.X, spheres.targets["multiclass"]
         )
     with pytest.raises(UsageError, match="method mlp does not support sample weights"):
-        methods.create("mlp").fit(ROWS, OF_LENGTHS["binary"], sample_weight=np.arange(len(ROWS)))
+        methods.create("mlp").fit(
+            spheres.X, spheres.targets["binary"], sample_weight=np.arange(len(spheres.X))
+        )
 
 
-CUBE = np.random.default_rng(0).uniform(0, 1, (400, 4))
-CUBE_VALUES = np.sin(6 * CUBE[:, 0]) + CUBE[:, 1] * CUBE[:, 2]
-OF_CUBE = {
-    "regression": CUBE_VALUES,
-    "binary": np.where(CUBE_VALUES > 0.3, 1.0, -1.0),
-    "multiclass": np.digitize(CUBE_VALUES, [0.0, 0.8]).astype(float),
-}
 PATH = {"lam_path": "10:1:3"}
 
 
@@ -470,6 +488,19 @@ def test_an_update_knows_the_options_of_kernels_and_no_other_name():
         method.updated(rounds=3)
 
 
+@pytest.fixture(scope="module")
+def cube():
+    """Rows, and targets of each task that are smooth functions of them."""
+    X = np.random.default_rng(0).uniform(0, 1, (400, 4))
+    values = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+    targets = {
+        "regression": values,
+        "binary": np.where(values > 0.3, 1.0, -1.0),
+        "multiclass": np.digitize(values, [0.0, 0.8]).astype(float),
+    }
+    return SimpleNamespace(X=X, targets=targets)
+
+
 @pytest.mark.parametrize(
     ("name", "task", "options", "message"),
     [
@@ -496,10 +527,10 @@ def test_an_update_knows_the_options_of_kernels_and_no_other_name():
         ("rf", "binary", {"offset": "mean", "lam": 1}, "for squared loss, but --loss is squared_h"),
     ],
 )
-def test_options_of_a_task(name, task, options, message):
+def test_options_of_a_task(name, task, options, message, cube):
     fixed = {"kernel": "laplacian", "metric": "none", "scaling": "none"}
     with pytest.raises(UsageError, match=message):
-        methods.create(name, task=task, **fixed | options).fit(CUBE, OF_CUBE[task])
+        methods.create(name, task=task, **fixed | options).fit(cube.X, cube.targets[task])
 
 
 @pytest.mark.parametrize(
@@ -511,13 +542,13 @@ def test_options_of_a_task(name, task, options, message):
         ("rf", {}, 399, DataError, "there are 399 rows and 400 targets"),
     ],
 )
-def test_rows_are_refused(name, options, rows, error, message):
-    y = OF_CUBE["multiclass"][: 400 if rows == 399 else rows]
+def test_rows_are_refused(name, options, rows, error, message, cube):
+    y = cube.targets["multiclass"][: 400 if rows == 399 else rows]
     with pytest.raises(error, match=message):
-        methods.create(name, **options).fit(CUBE[:rows], y)
+        methods.create(name, **options).fit(cube.X[:rows], y)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_same_seed_same_model(name):
-    one, two = (fitted(name, "binary", seed=7) for _ in range(2))
+def test_same_seed_same_model(name, shells):
+    one, two = (fitted(shells, name, "binary", seed=7) for _ in range(2))
     np.testing.assert_array_equal(one.model.arrays()["coef"], two.model.arrays()["coef"])

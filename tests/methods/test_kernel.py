@@ -4,6 +4,7 @@ regression; kernels for counts, categories and several length scales.
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -145,12 +146,19 @@ def test_a_saved_regression_keeps_its_tube(numbers, reloaded):
     assert again.loss.epsilon == 0.7 and again.method == model.method
 
 
-RNG = np.random.default_rng(0)
-X = RNG.poisson(2.0, (300, 6)).astype(float)
-Y = np.where(X[:, 0] + X[:, 1] > X[:, 2] + X[:, 3], 1.0, -1.0)
+# ------------------------------------------------------------------ counts
+
+
 SMALL = {"rf": {"n_features": 64}, "sparse-rf": {"n_features": 64}, "r-sdca": {"n_features": 64}}
 NAMES = ("kernel", "nystrom", "rf", "sparse-rf", "r-sdca", "doubly-sgd", "norma")
 COUNTS = ("additive-chi2", "skewed-chi2", "hamming")
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """Rows of counts, and a class that depends on four of their sums."""
+    X = np.random.default_rng(0).poisson(2.0, (300, 6)).astype(float)
+    return SimpleNamespace(X=X, y=np.where(X[:, 0] + X[:, 1] > X[:, 2] + X[:, 3], 1.0, -1.0))
 
 
 def create(name, kernel, **more):
@@ -160,26 +168,26 @@ def create(name, kernel, **more):
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", [*COUNTS, "rational-quadratic", "multiscale", "polynomial-2"])
 @pytest.mark.parametrize("name", NAMES)
-def test_learns_counts_and_loads(name, kernel, reloaded):
+def test_learns_counts_and_loads(name, kernel, reloaded, counts):
     given = {"metric": "none"} | ({} if kernel in COUNTS else {"scaling": "standard"})
     gamma = {} if kernel in COUNTS[:2] else {"gamma": 0.05}
-    model = create(name, kernel, **given, **gamma).fit(X, Y)
-    assert np.mean(model.predict(X) != Y) < (0.3 if kernel == "hamming" else 0.12)
-    expected = model.decision_function(X)
+    model = create(name, kernel, **given, **gamma).fit(counts.X, counts.y)
+    assert np.mean(model.predict(counts.X) != counts.y) < (0.3 if kernel == "hamming" else 0.12)
+    expected = model.decision_function(counts.X)
     atol = 1e-5 * max(1.0, np.abs(expected).max())
-    found = reloaded(model, X, atol).decision_function(sp.csr_matrix(X))
+    found = reloaded(model, counts.X, atol).decision_function(sp.csr_matrix(counts.X))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", COUNTS)
-def test_counts_and_codes_are_not_scaled_by_default(kernel):
+def test_counts_and_codes_are_not_scaled_by_default(kernel, counts):
     for name in ("rf", "kernel", "doubly-sgd"):
         settings = create(name, kernel).method
         assert (settings.scaling, settings.metric) == ("none", "none")
         assert create(name, kernel, scaling="minmax01").method.scaling == "minmax01"
         with pytest.raises(UsageError, match=f"--metric is diagonal, but kernel {kernel} is for"):
             create(name, kernel, metric="diagonal")
-    chosen = create("rf", kernel, scaling="auto").fit(X, Y)
+    chosen = create("rf", kernel, scaling="auto").fit(counts.X, counts.y)
     assert chosen.preprocessing.scaler.kind in kernels.get_kernel(kernel).scalings
     with pytest.raises(UsageError, match=f"--kernel is '?{kernel}"):
         create("rfm", kernel)
@@ -187,22 +195,23 @@ def test_counts_and_codes_are_not_scaled_by_default(kernel):
 
 @pytest.mark.parametrize("name", ["kernel", "nystrom", "rf", "r-sdca", "norma"])
 @pytest.mark.parametrize("kernel", ["additive-chi2", "skewed-chi2"])
-def test_inputs_out_of_the_domain_are_refused_in_training_and_prediction(name, kernel):
-    wrong = X.copy()
+def test_inputs_out_of_the_domain_are_refused_in_training_and_prediction(name, kernel, counts):
+    wrong = counts.X.copy()
     wrong[7, 2] = -50.0
     message = f"kernel {kernel} is for inputs .*, but one is -50 after scaling"
     given = {"skewedness": 3.0} if kernel == "skewed-chi2" else {}
     with pytest.raises(DataError, match=message):
-        create(name, kernel, **given).fit(wrong, Y)
+        create(name, kernel, **given).fit(wrong, counts.y)
     with pytest.raises(DataError, match=message):
-        create(name, kernel, **given).fit(X, Y).predict(wrong)
+        create(name, kernel, **given).fit(counts.X, counts.y).predict(wrong)
     with pytest.raises(DataError, match=f"kernel {kernel} is for inputs"):
-        create(name, kernel, scaling="standard", **(given and {"skewedness": 0.5})).fit(X, Y)
+        standard = create(name, kernel, scaling="standard", **(given and {"skewedness": 0.5}))
+        standard.fit(counts.X, counts.y)
 
 
 @pytest.mark.parametrize("gamma", ["median", "tuned", "loo", "validation"])
 @pytest.mark.parametrize("name", ["rf", "kernel"])
-def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma):
+def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma, counts):
     found = {
         alpha: create(
             name,
@@ -212,7 +221,7 @@ def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma):
             metric="none",
             rq_alpha=alpha,
         )
-        .fit(X, Y)
+        .fit(counts.X, counts.y)
         .info
         for alpha in (0.02, 50.0)
     }
@@ -223,14 +232,16 @@ def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma):
         assert tried[0] != tried[1]
 
 
-def test_the_sketch_is_the_default_of_polynomial_kernels(tmp_path):
+def test_the_sketch_is_the_default_of_polynomial_kernels(tmp_path, counts):
     for name in ("rf", "sparse-rf", "lkrf", "r-sdca", "doubly-sgd"):
         for kernel, variant in (("polynomial-2", "sketch"), ("exponential", "signs")):
             assert methods.create(name, kernel=kernel).method.features == variant
         assert methods.create(name, kernel="gaussian").method.features == "offset"
     given = {"gamma": 0.1, "lam": 1.0, "scaling": "standard"}
     default, sketch, signs = (
-        create("rf", "polynomial-2", **given, **more).fit(X, Y).decision_function(X)
+        create("rf", "polynomial-2", **given, **more)
+        .fit(counts.X, counts.y)
+        .decision_function(counts.X)
         for more in ({}, {"features": "sketch"}, {"features": "signs"})
     )
     np.testing.assert_array_equal(default, sketch)

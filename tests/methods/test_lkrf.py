@@ -1,5 +1,7 @@
 """Learning kernels with random features: scores, the uses of a distribution, the method."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,21 +12,22 @@ from rfx.data import load
 from rfx.features import alignment, sample
 from rfx.features.alignment import best_distribution, distance, maximise
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((400, 5))
-Y = np.where(RNG.random((400, 3)) < 0.3, 1.0, -1.0)
 MAPS = {
     "gaussian": {"gamma": 0.5},
     "laplacian": {"gamma": 0.2},
     "arccosine-1": {},
     "linear": {},
     "perceptron": {"radius": 4.0},
-    "stump": {"lo": X.min(axis=0), "hi": X.max(axis=0)},
+    "stump": {"lo": np.full(5, -3.5), "hi": np.full(5, 3.5)},
 }
 
 
-def q_of(pool):
-    return maximise(alignment.scores(pool, X, Y[:, :1]), 5.0)
+@pytest.fixture(scope="module")
+def noise():
+    """Rows, and three outputs of labels that do not depend on them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 5))
+    return SimpleNamespace(X=X, Y=np.where(rng.random((400, 3)) < 0.3, 1.0, -1.0))
 
 
 # ---------------------------------------------------------------------- scores
@@ -33,44 +36,48 @@ def q_of(pool):
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("name", list(MAPS))
-def test_scores_by_their_definition(name, outputs, centred):
+def test_scores_by_their_definition(name, outputs, centred, noise):
+    X, Y = noise.X, noise.Y[:, :outputs]
     pool = sample(name, 5, 300, seed=1, dtype=np.float64, **MAPS[name])
-    U = Y[:, :outputs] - (Y[:, :outputs].mean(axis=0) if centred else 0)
+    U = Y - (Y.mean(axis=0) if centred else 0)
     expected = np.square(pool.transform(X).T @ U).sum(axis=1)
     for rows in (X, sp.csr_matrix(X)):
         np.testing.assert_allclose(
-            alignment.scores(pool, rows, Y[:, :outputs], centred), expected, rtol=1e-8, atol=1e-7
+            alignment.scores(pool, rows, Y, centred), expected, rtol=1e-8, atol=1e-7
         )
     single = sample(name, 5, 300, seed=1, **MAPS[name])
     np.testing.assert_allclose(
-        alignment.scores(single, X, Y[:, :outputs], centred),
+        alignment.scores(single, X, Y, centred),
         expected,
         rtol=2e-3,
         atol=1e-3 * expected.max(),
     )
 
 
-def test_neither_blocks_nor_threads_change_scores():
+def test_neither_blocks_nor_threads_change_scores(noise):
     # more features than are computed at a time
     pool = sample("gaussian", 5, 9000, seed=1, gamma=0.5)
-    found = alignment.scores(pool, X, Y)
-    parts = [alignment.scores(pool.select(some), X, Y) for some in (slice(4000), slice(4000, None))]
+    found = alignment.scores(pool, noise.X, noise.Y)
+    parts = [
+        alignment.scores(pool.select(some), noise.X, noise.Y)
+        for some in (slice(4000), slice(4000, None))
+    ]
     np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-6, atol=1e-6)
     env.set_threads(2)
-    np.testing.assert_array_equal(alignment.scores(pool, X, Y), found)
+    np.testing.assert_array_equal(alignment.scores(pool, noise.X, noise.Y), found)
 
 
 # ---------------------------------------------------------------------- uses of q
 
 
-def test_both_uses_agree_in_expectation():
+def test_both_uses_agree_in_expectation(noise):
     """The mean of the kernel of draws is the kernel of weights."""
     pool = sample("gaussian", 5, 400, seed=1, gamma=0.5, dtype=np.float64)
-    q = q_of(pool)
-    Z = pool.weighted(*alignment.weighted(q)).transform(X[:8])
+    q = maximise(alignment.scores(pool, noise.X, noise.Y[:, :1]), 5.0)
+    Z = pool.weighted(*alignment.weighted(q)).transform(noise.X[:8])
     kernels = []
     for seed in range(300):
-        own = pool.weighted(*alignment.drawn(q, 30, seed)).transform(X[:8])
+        own = pool.weighted(*alignment.drawn(q, 30, seed)).transform(noise.X[:8])
         kernels.append(own @ own.T)
     error = np.mean(kernels, axis=0) - Z @ Z.T
     assert np.all(np.abs(error) <= 4.5 * np.std(kernels, axis=0) / np.sqrt(len(kernels)) + 1e-12)
@@ -86,12 +93,11 @@ def test_draws_by_their_distribution_and_seed():
     assert not np.array_equal(alignment.drawn(q, 20_000, 4)[1], weights)
 
 
-def test_support_once():
+def test_support_once(noise):
     pool = sample("gaussian", 5, 4, seed=1, gamma=0.5, dtype=np.float64)
     places, weights = alignment.support_once(np.array([0.5, 0.0, 0.2, 0.3]))
-    np.testing.assert_allclose(
-        pool.weighted(places, weights).transform(X), pool.transform(X)[:, [0, 2, 3]] / np.sqrt(3)
-    )
+    expected = pool.transform(noise.X)[:, [0, 2, 3]] / np.sqrt(3)
+    np.testing.assert_allclose(pool.weighted(places, weights).transform(noise.X), expected)
 
 
 # ---------------------------------------------------------------------- the method

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,12 +21,30 @@ from rfx.losses import get_loss
 from rfx.methods.local import KERNELS, LINEAR_LAMS, SEVERAL_ERROR, _linear
 from rfx.operators.kernel import left_out
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (600, 4))
-VALUES = np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=600)
-LABELS = np.where(VALUES > 0, "up", "down")
-K = kernels.block("laplacian-l2", X, X, {"gamma": 1.0})
 FIXED = {"scaling": "none", "metric": "none", "kernel": "laplacian-l2"}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    rng = np.random.default_rng(0)
+    return SimpleNamespace(X=rng.uniform(-1, 1, (600, 4)), noise=rng.normal(size=600))
+
+
+@pytest.fixture(scope="module")
+def X(drawn):
+    return drawn.X
+
+
+@pytest.fixture(scope="module")
+def values(X, drawn):
+    """Targets of a regression on X."""
+    return np.sin(4 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * drawn.noise
+
+
+@pytest.fixture(scope="module")
+def K(X):
+    """The kernel of X."""
+    return kernels.block("laplacian-l2", X, X, {"gamma": 1.0})
 
 
 def local(**options):
@@ -34,9 +53,9 @@ def local(**options):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
-def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted, rng):
+def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted, rng, values, K):
     weights = rng.uniform(0.5, 2, 60) if weighted else np.ones(60)
-    A, Y = K[:60, :60] + np.diag(lam / weights), VALUES[:60, None]
+    A, Y = K[:60, :60] + np.diag(lam / weights), values[:60, None]
     coef, residuals, _ = left_out(K[:60, :60], Y, lam, 1 / weights)
     np.testing.assert_allclose(coef, np.linalg.solve(A, Y), rtol=1e-4, atol=1e-5)
     for out in (0, 17, 59):
@@ -45,9 +64,9 @@ def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted, 
         assert residuals[out] == pytest.approx(Y[out] - K[out, rest] @ alpha, abs=1e-4)
 
 
-def test_rows_of_a_group_are_left_out_together():
+def test_rows_of_a_group_are_left_out_together(values, K):
     # some rows are groups of their own
-    groups, Y = np.minimum(np.arange(60) % 25, np.arange(60)), VALUES[:60, None]
+    groups, Y = np.minimum(np.arange(60) % 25, np.arange(60)), values[:60, None]
     groups[50:] = np.arange(50, 60)
     _, residuals, _ = left_out(K[:60, :60], Y, 0.1, groups=groups)
     for group in (0, 7, 55):
@@ -56,7 +75,7 @@ def test_rows_of_a_group_are_left_out_together():
         np.testing.assert_allclose(Y[out] - residuals[out], K[np.ix_(out, rest)] @ alpha, atol=1e-4)
 
 
-def test_groups_of_copies_raise_lambda(rng):
+def test_groups_of_copies_raise_lambda(rng, X):
     """A row left out alone is predicted by its near copies; equal rows are left out together."""
     rows, y = np.repeat(X[:150], 4, axis=0), np.repeat(rng.normal(size=150), 4)
     near = rows + 1e-6 * rng.normal(size=rows.shape)
@@ -68,22 +87,23 @@ def test_groups_of_copies_raise_lambda(rng):
     assert local().fit(rows, y).info["lam"] > 10 * alone
 
 
-def test_equal_rows_with_a_tiny_lambda_are_solved_in_float64():
+def test_equal_rows_with_a_tiny_lambda_are_solved_in_float64(X, values):
     twice = np.concatenate([X[:100], X[:100]])
-    values = kernels.block("laplacian-l2", twice, twice, {"gamma": 1.0})
-    coef, *_ = left_out(values, np.tile(VALUES[:100], 2)[:, None], 1e-5)
-    np.testing.assert_allclose((values @ coef)[:, 0], np.tile(VALUES[:100], 2), atol=1e-3)
+    kernel = kernels.block("laplacian-l2", twice, twice, {"gamma": 1.0})
+    coef, *_ = left_out(kernel, np.tile(values[:100], 2)[:, None], 1e-5)
+    np.testing.assert_allclose((kernel @ coef)[:, 0], np.tile(values[:100], 2), atol=1e-3)
 
 
-@pytest.mark.parametrize("rows", [X, sp.csr_matrix(X)], ids=["dense", "sparse"])
-def test_a_tree_of_medians_has_equal_leaves(rows):
+@pytest.mark.parametrize("stored", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_a_tree_of_medians_has_equal_leaves(stored, X):
+    rows = stored(X)
     partition, blocks = Partition.principal(rows, 100)
     assert sorted(map(len, blocks)) == [75] * 8
     placed = partition.place(rows)
     assert all(np.array_equal(np.sort(a), b) for a, b in zip(blocks, placed))
 
 
-def test_neighbours_share_the_rows_around_a_cut():
+def test_neighbours_share_the_rows_around_a_cut(X):
     partition, blocks = Partition.principal(X, 350, overlap=0.1)
     placed = partition.place(X)
     assert [len(rows) for rows in placed] == [300, 300]
@@ -93,16 +113,17 @@ def test_neighbours_share_the_rows_around_a_cut():
 
 
 @pytest.mark.parametrize(
-    "rows",
+    "tied",
     [
-        np.zeros((500, 2)),
-        np.concatenate([np.zeros((450, 2)), X[:50, :2]]),
-        np.repeat(X[:3, :2], 200, axis=0),
-        np.column_stack([np.repeat([0.0, 1.0], 300), np.zeros(600)]),
+        lambda X: np.zeros((500, 2)),
+        lambda X: np.concatenate([np.zeros((450, 2)), X[:50, :2]]),
+        lambda X: np.repeat(X[:3, :2], 200, axis=0),
+        lambda X: np.column_stack([np.repeat([0.0, 1.0], 300), np.zeros(600)]),
     ],
     ids=["one point", "one huge cluster", "three points", "two values"],
 )
-def test_ties_end_in_leaves_of_one_point(rows):
+def test_ties_end_in_leaves_of_one_point(tied, X):
+    rows = tied(X)
     partition, blocks = Partition.principal(rows, 50, overlap=0.05)
     for block in blocks:
         assert len(block) <= 50 or len(np.unique(rows[block], axis=0)) == 1
@@ -129,29 +150,29 @@ def test_cells_by_a_sample_differ_little_in_size(set_sizes, rng):
     assert sum(map(len, tree.place(rows))) == 20000
 
 
-def test_one_leaf_is_the_kernel_machine_of_all_rows():
-    alone = local(leaf_rows=1000, leaf_steps=0, lam=0.1, mixed=False).fit(X, VALUES)
+def test_one_leaf_is_the_kernel_machine_of_all_rows(X, values):
+    alone = local(leaf_rows=1000, leaf_steps=0, lam=0.1, mixed=False).fit(X, values)
     gamma = float(alone.model.gammas[0])
     whole = methods.create(
         "kernel", **FIXED, gamma=gamma, lam=0.1, loss="squared", target_scaling="none"
-    ).fit(X, VALUES - VALUES.mean())
-    expected = whole.predict(X[:50]) + VALUES.mean()
+    ).fit(X, values - values.mean())
+    expected = whole.predict(X[:50]) + values.mean()
     np.testing.assert_allclose(alone.predict(X[:50]), expected, atol=2e-4)
 
 
 @pytest.mark.threads
-def test_threads_change_nothing(by_threads):
-    one, two = by_threads(lambda: local().fit(X, VALUES).model.arrays())
+def test_threads_change_nothing(by_threads, X, values):
+    one, two = by_threads(lambda: local().fit(X, values).model.arrays())
     for name, array in one.items():
         assert np.array_equal(array, two[name]), name
 
 
 @pytest.mark.parametrize("targets", ["numbers", "two classes", "three classes"])
-def test_models_are_saved_and_restored(reloaded, targets):
+def test_models_are_saved_and_restored(reloaded, targets, X, values):
     y = {
-        "numbers": VALUES,
-        "two classes": (VALUES > 0) * 1.0,
-        "three classes": np.digitize(VALUES, [-0.5, 0.5]) * 1.0,
+        "numbers": values,
+        "two classes": (values > 0) * 1.0,
+        "three classes": np.digitize(values, [-0.5, 0.5]) * 1.0,
     }[targets]
     task = {"numbers": "regression", "two classes": "binary", "three classes": "multiclass"}[
         targets
@@ -160,12 +181,12 @@ def test_models_are_saved_and_restored(reloaded, targets):
     assert np.mean(restored.predict(X) == y) > 0.8 or targets == "numbers"
 
 
-def test_the_mean_of_two_machines_has_a_lower_error_than_each():
+def test_the_mean_of_two_machines_has_a_lower_error_than_each(X, values):
     errors = {}
     for kernel, mixed in ((KERNELS[0], False), (KERNELS[1], False), (KERNELS[0], True)):
-        trained = local(kernel=kernel, mixed=mixed).fit(X[:500], VALUES[:500])
+        trained = local(kernel=kernel, mixed=mixed).fit(X[:500], values[:500])
         assert set(trained.model.places) == ({0, 1} if mixed else {0})
-        errors[kernel, mixed] = np.mean((trained.predict(X[500:]) - VALUES[500:]) ** 2)
+        errors[kernel, mixed] = np.mean((trained.predict(X[500:]) - values[500:]) ** 2)
     *alone, both = errors.values()
     assert both < min(alone)
 
@@ -174,12 +195,12 @@ def test_the_mean_of_two_machines_has_a_lower_error_than_each():
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_left_out_are_those_of_ridge_regressions_without_them(
-    weighted, grouped, n_inputs, rng
+    weighted, grouped, n_inputs, rng, X, values
 ):
     rows = np.random.default_rng(1).normal(size=(60, n_inputs))
     weights = rng.uniform(0.5, 2, 60) if weighted else None
     groups = np.arange(60) % 20 if grouped else np.arange(60)
-    Y = np.stack([VALUES[:60], X[:60, 0]], axis=1)
+    Y = np.stack([values[:60], X[:60, 0]], axis=1)
     constraint = SplitConstraint("groups", groups) if grouped else None
     problem = Problem(rows, Y, get_loss("squared"), "regression", weights, constraint=constraint)
     own = np.ones(60) if weights is None else weights
@@ -225,8 +246,8 @@ def test_a_noisy_linear_function_has_an_error_near_that_of_ridge_regression(
     reloaded(trained, fresh)
 
 
-def test_a_model_without_places_has_one_machine_a_leaf(tmp_path):
-    trained = local(mixed=False).fit(X, VALUES)
+def test_a_model_without_places_has_one_machine_a_leaf(tmp_path, X, values):
+    trained = local(mixed=False).fit(X, values)
     arrays = {k: v for k, v in trained.model.arrays().items() if k not in ("leaves", "places")}
     restored = trained.method.restore(trained.model.header(), arrays)
     assert np.array_equal(restored.decision(X), trained.model.decision(X))
@@ -255,25 +276,22 @@ def test_left_out_rows_estimate_the_error_on_new_rows(rng):
     assert trained.info["leave_one_out"] == pytest.approx(error, rel=0.08)
 
 
-HUGE = np.concatenate([np.zeros((400, 4)), X[:200]])
-FEW = np.repeat(X[:6], 100, axis=0)
-
-
 @pytest.mark.parametrize(
-    ("rows", "y"),
+    "change",
     [
-        (np.concatenate([X, X]), np.tile(VALUES, 2)),
-        (HUGE, VALUES),
-        (FEW, VALUES),
-        (np.round(X), VALUES),
-        (X, np.full(600, 2.5)),
-        (np.zeros((600, 4)), VALUES),
-        (X, np.where(np.arange(600) == 7, 1e6, VALUES)),
+        lambda X, y: (np.concatenate([X, X]), np.tile(y, 2)),
+        lambda X, y: (np.concatenate([np.zeros((400, 4)), X[:200]]), y),
+        lambda X, y: (np.repeat(X[:6], 100, axis=0), y),
+        lambda X, y: (np.round(X), y),
+        lambda X, y: (X, np.full(600, 2.5)),
+        lambda X, y: (np.zeros((600, 4)), y),
+        lambda X, y: (X, np.where(np.arange(600) == 7, 1e6, y)),
     ],
     ids=["twice", "huge cluster", "few points", "ties", "constant", "one point", "outlier"],
 )
 @pytest.mark.parametrize("weighted", [False, True])
-def test_difficult_rows_have_an_error_below_that_of_the_mean(rows, y, weighted, rng):
+def test_difficult_rows_have_an_error_below_that_of_the_mean(change, weighted, rng, X, values):
+    rows, y = change(X, values)
     weights = rng.integers(1, 5, len(y)) / 1e3 if weighted else None
     trained = local(leaf_rows=100).fit(rows, y, weights)
     squared = (trained.predict(rows) - y) ** 2
@@ -283,8 +301,8 @@ def test_difficult_rows_have_an_error_below_that_of_the_mean(rows, y, weighted, 
     )
 
 
-def test_several_targets_share_the_machines_of_each(reloaded):
-    y = np.column_stack([VALUES, -3 * X[:, 0]])
+def test_several_targets_share_the_machines_of_each(reloaded, X, values):
+    y = np.column_stack([values, -3 * X[:, 0]])
     options = {"lam": 0.1, "leaf_steps": 0, "mixed": False}
     trained = local(**options).fit(X, y)
     for k in range(2):
@@ -293,9 +311,9 @@ def test_several_targets_share_the_machines_of_each(reloaded):
     reloaded(trained, X)
 
 
-def test_classes_have_weights():
+def test_classes_have_weights(X, values):
     light, heavy = (
-        local(task="binary", class_weight=f"-1:1,1:{weight}", lam=1.0).fit(X, np.sign(VALUES + 0.7))
+        local(task="binary", class_weight=f"-1:1,1:{weight}", lam=1.0).fit(X, np.sign(values + 0.7))
         for weight in (0.01, 100)
     )
     assert np.mean(heavy.predict(X) > 0) > np.mean(light.predict(X) > 0) + 0.05
@@ -337,8 +355,8 @@ def test_a_metric_is_not_learnt_from_fewer_rows_than_inputs_if_it_only_helps_the
     assert np.mean(trained.predict(rows[1000:]) == labels[1000:]) > 0.71
 
 
-def test_a_model_stores_every_row_once():
-    trained = local(overlap=0.2).fit(X, VALUES)
+def test_a_model_stores_every_row_once(X, values):
+    trained = local(overlap=0.2).fit(X, values)
     assert len(trained.model.numbers) > len(X)
     assert len(trained.model.rows) == len(X)
 
@@ -347,46 +365,46 @@ def test_a_model_stores_every_row_once():
 
 
 def test_rows_in_half_precision_halve_the_model(tmp_path, reloaded, rng):
-    sizes, values = {}, {}
+    sizes, predicted = {}, {}
     rows = rng.normal(size=(600, 40))
     for dtype in ("float32", "float16"):
         trained = local(dtype=dtype, task="regression", leaf_steps=0).fit(
             rows, rows[:, 0] * rows[:, 1]
         )
         sizes[dtype] = trained.save(tmp_path / dtype)
-        values[dtype] = reloaded(trained, rows).predict(rows)
-    np.testing.assert_allclose(values["float16"], values["float32"], atol=0.01)
+        predicted[dtype] = reloaded(trained, rows).predict(rows)
+    np.testing.assert_allclose(predicted["float16"], predicted["float32"], atol=0.01)
     assert sizes["float16"] < 0.65 * sizes["float32"]
 
 
-def test_numbers_beyond_half_precision_are_refused():
+def test_numbers_beyond_half_precision_are_refused(X, values):
     with pytest.raises(UsageError, match=r"--dtype is float16, but .* larger than 65504"):
-        local(dtype="float16").fit(1e6 * X, VALUES)
+        local(dtype="float16").fit(1e6 * X, values)
 
 
-def test_an_interrupted_training_resumes_with_its_leaves_to_the_same_bits(tmp_path):
+def test_an_interrupted_training_resumes_with_its_leaves_to_the_same_bits(tmp_path, X, values):
     path, told = tmp_path / "point", []
-    whole = local().fit(X, VALUES)
+    whole = local().fit(X, values)
 
     def interrupt(report):
         if report.leaf == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        local().keep(path).fit(X, VALUES, progress=interrupt)
-    again = local().keep(path, resume=True).fit(X, VALUES, progress=told.append)
+        local().keep(path).fit(X, values, progress=interrupt)
+    again = local().keep(path, resume=True).fit(X, values, progress=told.append)
     # the third leaf, whose report the interruption came with, is fitted again
     leaves = [report.leaf for report in told if report.leaf is not None]
     assert leaves == [*range(3, whole.info["n_blocks"] + 1)]
     for name, array in whole.model.arrays().items():
         assert np.array_equal(again.model.arrays()[name], array), name
     with pytest.raises(UsageError, match="of other rows"):
-        local().keep(path, resume=True).fit(X, VALUES + 1e-9 * X[:, 0])
+        local().keep(path, resume=True).fit(X, values + 1e-9 * X[:, 0])
     with pytest.raises(UsageError, match="--leaf-rows"):
-        local(leaf_rows=140).keep(path, resume=True).fit(X, VALUES)
+        local(leaf_rows=140).keep(path, resume=True).fit(X, values)
 
 
-def test_a_constant_leaf_needs_no_rows():
+def test_a_constant_leaf_needs_no_rows(X):
     y = np.where(X[:, 0] > 0, np.sin(9 * X[:, 1]), 2.0)
     partition, blocks = Partition.principal(X, 20)
     trained = local(leaf_rows=20, overlap=0, mixed=False).fit(X, y)
@@ -395,10 +413,10 @@ def test_a_constant_leaf_needs_no_rows():
     assert np.array_equal(~np.isin(np.arange(len(blocks)), trained.model.leaves), constant)
 
 
-def test_a_lambda_without_solution_is_raised(caplog, rng):
+def test_a_lambda_without_solution_is_raised(caplog, rng, X, values):
     # so many copies on average are not merged
     rows = np.repeat(X[:20].astype(np.float32), 11, axis=0)
-    trained = local(lam=1e-30).fit(rows, np.repeat(VALUES[:20], 11) + rng.normal(size=220))
+    trained = local(lam=1e-30).fit(rows, np.repeat(values[:20], 11) + rng.normal(size=220))
     assert "--lam is 1e-30" in caplog.text
     assert trained.info["lam"] > 1e-30
 
@@ -435,7 +453,7 @@ def test_subsets_have_the_same_predictions(estimator):
 
 
 @pytest.mark.parametrize("kernel", ["matern-5/2", "matern-3/2"])
-def test_float16_is_refused_where_rounding_rows_changes_predictions(kernel):
+def test_float16_is_refused_where_rounding_rows_changes_predictions(kernel, X):
     y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1])
     smooth = methods.create("local", **FIXED | {"kernel": kernel, "dtype": "float16"})
     with pytest.raises(UsageError, match="float16"):

@@ -17,29 +17,49 @@ from rfx.solvers.l1.bins import _epoch, solve_rb_l1
 from rfx.solvers.l1.newton import l1_certificate, lambda_max, solve_l1
 from rfx.solvers.l2 import l2_certificate, solve_dual_l2, solve_dual_ridge, solve_l2
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(0, 1, (400, 3))
-VALUES = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
-LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
 
-
-def numbered(rows=X, n_grids=60, gamma=2.0):
+def numbered(rows, n_grids=60, gamma=2.0):
     ids, bins = sample_grids("laplacian", rows.shape[1], n_grids, 0, gamma=gamma).number(rows)
     return BinnedMatrix(ids, bins.starts)
 
 
-Z = numbered()
-DENSE = Z.to_array()
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(0, 1, (400, 3))
+
+
+@pytest.fixture(scope="module")
+def values(X):
+    """Targets of a regression on X."""
+    return np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+@pytest.fixture(scope="module")
+def labels(values):
+    """Two classes of X."""
+    return np.where(values > 0.3, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def Z(X):
+    """The bins of X."""
+    return numbered(X)
+
+
+@pytest.fixture(scope="module")
+def dense(Z):
+    """Z as an array."""
+    return Z.to_array()
 
 
 @pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
-def test_ridge_agrees_with_a_direct_solution(lam):
-    Y = np.column_stack([VALUES, LABELS, 3 + VALUES])
+def test_ridge_agrees_with_a_direct_solution(lam, values, labels, Z, dense):
+    Y = np.column_stack([values, labels, 3 + values])
     solution = solve_dual_ridge(Z, Y, lam, budget=Budget(tol=1e-12))
-    expected = DENSE.T @ np.linalg.solve(DENSE @ DENSE.T + lam * np.eye(400), Y)
+    expected = dense.T @ np.linalg.solve(dense @ dense.T + lam * np.eye(400), Y)
     np.testing.assert_allclose(solution.coef, expected, atol=1e-5)
     certificates = [
-        l2_certificate(DenseMatrix(DENSE), y, w, lam, losses.Squared)
+        l2_certificate(DenseMatrix(dense), y, w, lam, losses.Squared)
         for y, w in zip(Y.T, solution.coef.T)
     ]
     assert solution.objective == pytest.approx(
@@ -50,12 +70,12 @@ def test_ridge_agrees_with_a_direct_solution(lam):
     np.testing.assert_allclose(single.coef, solution.coef[:, 0], atol=1e-5)
 
 
-def test_ridge_certificate_bounds_the_distance_to_the_optimum():
-    best = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12)).objective
+def test_ridge_certificate_bounds_the_distance_to_the_optimum(values, Z):
+    best = solve_dual_ridge(Z, values, 0.1, budget=Budget(tol=1e-12)).objective
     for tol in (1e-1, 1e-2, 1e-3):
-        solution = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=tol))
+        solution = solve_dual_ridge(Z, values, 0.1, budget=Budget(tol=tol))
         assert 0 <= solution.objective - best <= solution.gap <= tol * solution.objective
-    short = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12, max_iter=3))
+    short = solve_dual_ridge(Z, values, 0.1, budget=Budget(tol=1e-12, max_iter=3))
     assert not short.converged and short.n_iter == 3
     assert short.gap > 1e-12 * short.objective
 
@@ -66,7 +86,7 @@ def test_line_minimum():
     assert t == pytest.approx((3.0 + 1.5) / 4)
 
 
-def test_grid_update_is_sequential_coordinate_descent(rng):
+def test_grid_update_is_sequential_coordinate_descent(rng, Z, dense):
     lam, w0 = 0.4, rng.standard_normal(Z.shape[1]) * (rng.random(Z.shape[1]) < 0.2)
     g, curvature = rng.standard_normal(Z.shape[1]), rng.random(400)
     diagonal = Z.squares(curvature)
@@ -78,7 +98,7 @@ def test_grid_update_is_sequential_coordinate_descent(rng):
     v, image = w0.copy(), np.zeros(400)
     for _ in range(3):
         for j in range(Z.shape[1]):
-            column = DENSE[:, j]
+            column = dense[:, j]
             h = column @ (curvature * column)
             free = v[j] - (g[j] + column @ (curvature * image)) / h
             step = np.sign(free) * max(0.0, abs(free) - lam / h) - v[j]
@@ -90,12 +110,12 @@ def test_grid_update_is_sequential_coordinate_descent(rng):
 
 @pytest.mark.parametrize("loss", [losses.SquaredHinge, losses.Logistic, losses.Squared])
 @pytest.mark.parametrize("lam", [0.01, 1.0])
-def test_newton_agrees_with_the_dense_solver(loss, lam):
-    solution = solve_dual_l2(Z, LABELS, lam, loss, Budget(tol=1e-8))
-    expected = solve_l2(DenseMatrix(DENSE), LABELS, lam, loss, Budget(tol=1e-9))
+def test_newton_agrees_with_the_dense_solver(loss, lam, labels, Z, dense):
+    solution = solve_dual_l2(Z, labels, lam, loss, Budget(tol=1e-8))
+    expected = solve_l2(DenseMatrix(dense), labels, lam, loss, Budget(tol=1e-9))
     assert solution.converged and 0 <= solution.gap <= 1e-8 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
-    objective, _ = l2_certificate(DenseMatrix(DENSE), LABELS, solution.coef, lam, loss)
+    objective, _ = l2_certificate(DenseMatrix(dense), labels, solution.coef, lam, loss)
     assert objective == pytest.approx(solution.objective, rel=1e-9)
 
 
@@ -125,26 +145,19 @@ def test_solvers_are_the_same_for_any_number_of_threads(solve, by_threads):
     assert np.array_equal(one, two)
 
 
-LOSSES = {
-    "squared": (losses.Squared, VALUES),
-    "squared_hinge": (losses.SquaredHinge, LABELS),
-    "logistic": (losses.Logistic, LABELS),
-}
-
-
 @pytest.mark.parametrize("many", [4000, 10])
 @pytest.mark.parametrize("share", [0.3, 0.03, 0.005])
-@pytest.mark.parametrize("name", list(LOSSES))
-def test_l1_agrees_with_the_dense_solver(name, share, many):
-    loss, y = LOSSES[name]
+@pytest.mark.parametrize("loss", [losses.Squared, losses.SquaredHinge, losses.Logistic])
+def test_l1_agrees_with_the_dense_solver(loss, share, many, values, labels, Z, dense):
+    y = values if loss is losses.Squared else labels
     lam = share * lambda_max(Z, y, loss)
     solution = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6), most_columns=many)
     by_grids = [entry["working"] == Z.shape[1] for entry in solution.trace]
     assert any(by_grids) == (many == 10) and solution.trace[-1]["iteration"] == solution.n_iter
-    expected = solve_l1(DenseMatrix(DENSE), y, lam, loss, Budget(tol=1e-7))
+    expected = solve_l1(DenseMatrix(dense), y, lam, loss, Budget(tol=1e-7))
     assert solution.converged and 0 <= solution.gap <= 1e-6 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
-    f = DENSE @ solution.coef
+    f = dense @ solution.coef
     assert solution.objective == pytest.approx(
         lam * np.abs(solution.coef).sum() + loss.value(f, y).sum(), rel=1e-9
     )
@@ -154,27 +167,27 @@ def test_l1_agrees_with_the_dense_solver(name, share, many):
         objective == pytest.approx(solution.objective)
         and solution.gap <= gap * (1 + 1e-6) + 1e-9 * objective
     )
-    np.testing.assert_allclose(g, DENSE.T @ loss.derivative(f, y), atol=1e-9)
+    np.testing.assert_allclose(g, dense.T @ loss.derivative(f, y), atol=1e-9)
     again = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6), warm=solution.coef, most_columns=many)
     assert again.n_iter == 0
 
 
-def test_the_gram_of_bins_counts_weighted_meetings(rng):
+def test_the_gram_of_bins_counts_weighted_meetings(rng, Z, dense):
     left, right = np.split(rng.permutation(Z.shape[1])[:200], [70])
     margin, changes = np.where(rng.random(400) < 0.4, 2.0, 0.0), rng.choice([-2.0, 0.0, 2.0], 400)
     for weights in (np.ones(400), margin, changes, rng.standard_normal(400), np.zeros(400)):
         square, rest = Z.gram(left, right, weights)
-        weighted = weights[:, None] * DENSE
-        np.testing.assert_allclose(square, DENSE[:, left].T @ weighted[:, left], atol=1e-12)
-        np.testing.assert_allclose(rest, DENSE[:, left].T @ weighted[:, right], atol=1e-12)
+        weighted = weights[:, None] * dense
+        np.testing.assert_allclose(square, dense[:, left].T @ weighted[:, left], atol=1e-12)
+        np.testing.assert_allclose(rest, dense[:, left].T @ weighted[:, right], atol=1e-12)
         whole = Z.square(np.arange(Z.shape[1]), weights)
-        np.testing.assert_allclose(whole, DENSE.T @ weighted, atol=1e-12)
+        np.testing.assert_allclose(whole, dense.T @ weighted, atol=1e-12)
         assert np.array_equal(whole, whole.T)
     assert Z.gram(left[:0], right, np.ones(400))[1].shape == (0, 130)
 
 
-def test_row_weights_are_rounded_to_few_values(rng):
-    few = np.where(LABELS > 0, 2.0, 0.0)
+def test_row_weights_are_rounded_to_few_values(rng, labels, Z):
+    few = np.where(labels > 0, 2.0, 0.0)
     assert np.array_equal(Z.gram_weights(few), few) and not Z.gram_weights(np.zeros(3)).any()
     many = losses.Logistic.second_derivative(rng.uniform(-6, 6, 5000), np.ones(5000))
     rounded = Z.gram_weights(many)
@@ -182,51 +195,51 @@ def test_row_weights_are_rounded_to_few_values(rng):
     assert len(np.unique(rounded)) < 30
 
 
-def test_a_lambda_above_the_largest_leaves_nothing():
-    lam = 1.001 * lambda_max(Z, VALUES, losses.Squared)
-    zero = solve_rb_l1(Z, VALUES, lam, losses.Squared)
+def test_a_lambda_above_the_largest_leaves_nothing(values, Z):
+    lam = 1.001 * lambda_max(Z, values, losses.Squared)
+    zero = solve_rb_l1(Z, values, lam, losses.Squared)
     assert zero.converged and zero.n_iter == 0
     assert not zero.coef.any()
 
 
-def test_an_l1_solver_stops_at_its_limit_of_iterations():
-    short = solve_rb_l1(Z, LABELS, 0.01, losses.SquaredHinge, Budget(tol=1e-12, max_iter=2))
+def test_an_l1_solver_stops_at_its_limit_of_iterations(labels, Z):
+    short = solve_rb_l1(Z, labels, 0.01, losses.SquaredHinge, Budget(tol=1e-12, max_iter=2))
     assert not short.converged and short.n_iter == 2
 
 
-def test_sparse_rb_keeps_few_bins(reloaded):
+def test_sparse_rb_keeps_few_bins(reloaded, X, values, labels):
     options = {"n_grids": 100, "lam": 0.5}
-    sparse = methods.create("sparse-rb", **options).fit(X[:300], LABELS[:300])
-    assert sparse.score(X[300:], LABELS[300:]).score > 0.85
+    sparse = methods.create("sparse-rb", **options).fit(X[:300], labels[:300])
+    assert sparse.score(X[300:], labels[300:]).score > 0.85
     assert sparse.info["loss"] == "squared_hinge"
     assert sparse.info["model_size"] == len(sparse.model.coef) < 0.5 * sparse.info["n_features"]
     own = sparse.model
     assert np.all(own.coef != 0) and own.grids.n_grids == len(own.bins.starts) - 1 <= 100
-    empty = methods.create("sparse-rb", lam=1e6).fit(X, VALUES)
+    empty = methods.create("sparse-rb", lam=1e6).fit(X, values)
     assert empty.info["model_size"] == 0
     assert not reloaded(empty, X).decision_function(X).any()
 
 
 @pytest.mark.parametrize("name", list(WIDTHS))
-def test_rb_approaches_the_exact_kernel(name, reloaded):
+def test_rb_approaches_the_exact_kernel(name, reloaded, X, values, labels):
     own = {"kernel": name, "gamma": 1.5 if name != "hat" else 0.7, "lam": 0.5, "scaling": "none"}
-    kernel = methods.create("kernel", **own).fit(X[:300], VALUES[:300])
-    rb = methods.create("rb", n_grids=4000, tol=1e-6, **own).fit(X[:300], VALUES[:300])
+    kernel = methods.create("kernel", **own).fit(X[:300], values[:300])
+    rb = methods.create("rb", n_grids=4000, tol=1e-6, **own).fit(X[:300], values[:300])
     difference = kernel.decision_function(X[300:]) - rb.decision_function(X[300:])
     assert np.sqrt(np.mean(difference**2)) < 0.02
     reloaded(rb, X)
     sparse = methods.create("sparse-rb", **own | {"lam": 0.02}, n_grids=100)
-    sparse = sparse.fit(X[:300], LABELS[:300])
+    sparse = sparse.fit(X[:300], labels[:300])
     assert sparse.model.grids.kernel == name
-    assert sparse.score(X[300:], LABELS[300:]).score > 0.85
+    assert sparse.score(X[300:], labels[300:]).score > 0.85
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
-def test_rb_learns_classes(loss):
+def test_rb_learns_classes(loss, X, labels):
     rb = methods.create("rb", loss=loss, n_grids=100, gamma=1.0, lam=0.01).fit(
-        X[:300], LABELS[:300]
+        X[:300], labels[:300]
     )
-    assert rb.score(X[300:], LABELS[300:]).score > 0.85 and rb.info["loss"] == loss
+    assert rb.score(X[300:], labels[300:]).score > 0.85 and rb.info["loss"] == loss
     D = rb.info["n_features"]
     assert (
         rb.info["n_grids"] == 100
@@ -244,12 +257,12 @@ def test_rb_learns_classes(loss):
     ("classes", "loss"),
     [(0, "squared"), (2, "squared"), (3, "squared"), (2, "logistic"), (3, "logistic")],
 )
-def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
+def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss, X, values):
     noise = 0.3 * np.random.default_rng(1).standard_normal(400)
     y = (
-        VALUES + noise
+        values + noise
         if classes == 0
-        else np.digitize(VALUES + noise, np.quantile(VALUES, np.arange(1, classes) / classes))
+        else np.digitize(values + noise, np.quantile(values, np.arange(1, classes) / classes))
     )
     options = {"lam": 1.0, "gamma": 3.0, "loss": loss, "tol": 1e-8, "scaling": "none"}
     rb = methods.create("rb", grow=0.25, n_grids=1000, **options).fit(X, y)
@@ -302,9 +315,9 @@ def test_more_grids_than_memory_are_refused_before_they_are_made(
 
 
 @pytest.mark.parametrize("name", ["rb", "sparse-rb"])
-def test_enough_memory_changes_nothing(name):
+def test_enough_memory_changes_nothing(name, X, labels):
     plain, bounded = (
-        methods.create(name, max_memory=limit, n_grids=50, lam=0.5).fit(X, LABELS)
+        methods.create(name, max_memory=limit, n_grids=50, lam=0.5).fit(X, labels)
         for limit in (None, 1)
     )
     assert np.array_equal(plain.decision_function(X), bounded.decision_function(X))
@@ -318,10 +331,10 @@ def test_enough_memory_changes_nothing(name):
         *(("sparse-rb", loss) for loss in ("squared_hinge", "logistic")),
     ],
 )
-def test_liblinear_reaches_the_same_minimum(name, loss):
+def test_liblinear_reaches_the_same_minimum(name, loss, X, labels):
     options = {"loss": loss, "n_grids": 30, "lam": 0.5, "tol": 1e-6 if name == "rb" else 1e-5}
     own, theirs = (
-        methods.create(name, solver=solver, **options).fit(X, LABELS).info
+        methods.create(name, solver=solver, **options).fit(X, labels).info
         for solver in ("rfx", "liblinear")
     )
     assert theirs["solver"] == "liblinear"

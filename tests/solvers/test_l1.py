@@ -5,6 +5,7 @@ Parallel randomised coordinate descent over bins and over Fourier features.
 
 import functools
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -278,26 +279,28 @@ def test_gram_of_scaled_signs_is_exact():
     np.testing.assert_allclose(cross, expected[:30, 30:], rtol=1e-14)
 
 
-def far(Z, y, loss):
-    """The coefficients of a hardly penalised solution."""
-    return solve_l1(DenseMatrix(Z), y, 1e-4 * lambda_max(DenseMatrix(Z), y, loss), loss).coef
-
-
-@pytest.mark.parametrize("Z, y, lam, loss, coef0", [
-    (np.ones((20, 1)), np.ones(20), 1.0, SquaredHinge, [2.0]),
-    (np.ones((20, 1)), np.ones(20), 1.0, SquaredHinge, [1.0]),
-    (np.ones((20, 1)), np.repeat([1.0, -1.0], [15, 5]), 1.0, Logistic, [50.0]),
-    (np.ones((20, 1)), np.repeat([1.0, -1.0], [15, 5]), 1.0, Logistic, [-5000.0]),
-    (np.c_[np.ones(20), np.zeros(20)], np.arange(20.0), 1.0, Squared, [0.0, 1.0]),
-    *(
-        (Z, y, 0.05 * lambda_max(DenseMatrix(Z), y, loss), loss, factor * far(Z, y, loss))
-        for loss in LOSSES
-        for Z, y in [make(100, 300, loss)]
-        for factor in (1.5, 10.0, 1e3)
-    ),
+@pytest.mark.parametrize("Z, y, loss, start", [
+    (np.ones((20, 1)), np.ones(20), SquaredHinge, [2.0]),
+    (np.ones((20, 1)), np.ones(20), SquaredHinge, [1.0]),
+    (np.ones((20, 1)), np.repeat([1.0, -1.0], [15, 5]), Logistic, [50.0]),
+    (np.ones((20, 1)), np.repeat([1.0, -1.0], [15, 5]), Logistic, [-5000.0]),
+    (np.c_[np.ones(20), np.zeros(20)], np.arange(20.0), Squared, [0.0, 1.0]),
 ])  # fmt: skip
-def test_starts_without_curvature_and_far_beyond_the_margin(Z, y, lam, loss, coef0):
-    solution = solve_l1(DenseMatrix(Z), y, lam, loss, warm=np.array(coef0))
+def test_starts_without_curvature(Z, y, loss, start):
+    solution = solve_l1(DenseMatrix(Z), y, 1.0, loss, warm=np.array(start))
+    assert solution.converged
+    plain = solve_l1(DenseMatrix(Z), y, 1.0, loss)
+    assert solution.objective == pytest.approx(plain.objective, rel=2e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("factor", [1.5, 10.0, 1e3])
+def test_starts_far_beyond_the_margin(loss, factor):
+    Z, y = make(100, 300, loss)
+    largest = lambda_max(DenseMatrix(Z), y, loss)
+    hardly_penalised = solve_l1(DenseMatrix(Z), y, 1e-4 * largest, loss).coef
+    lam = 0.05 * largest
+    solution = solve_l1(DenseMatrix(Z), y, lam, loss, warm=factor * hardly_penalised)
     assert solution.converged
     plain = solve_l1(DenseMatrix(Z), y, lam, loss)
     assert solution.objective == pytest.approx(plain.objective, rel=2e-4)
@@ -331,21 +334,34 @@ def test_float32_features_and_a_small_lam(lam):
 
 
 LAM, ROUNDS = 5.0, 3
-RNG = np.random.default_rng(3)
-X = RNG.uniform(-1, 1, (200, 3))
-Y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * RNG.standard_normal(200) > 0.3, 1.0, -1.0)
-Z = np.sqrt(2) * np.cos(X @ RNG.normal(0, 2, (3, 60)) + RNG.uniform(0, 2 * np.pi, 60))
 
 
-@functools.cache
-def literal(loss, rounds=ROUNDS):
-    """(objective, features with a weight), as the paper prints the algorithm."""
-    A, R = [], Z.shape[1] // rounds
-    for t in range(rounds):
-        A = A + list(range(t * R, (t + 1) * R))
-        w, value = reference(Z[:, A], Y, LAM, loss)
-        A = [h for h, weight in zip(A, w) if weight != 0]
-    return value, A
+@pytest.fixture(scope="module")
+def waves():
+    """Rows, labels with noise, and Fourier features of the rows."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (200, 3))
+    values = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.standard_normal(200)
+    Z = np.sqrt(2) * np.cos(X @ rng.normal(0, 2, (3, 60)) + rng.uniform(0, 2 * np.pi, 60))
+    return SimpleNamespace(X=X, y=np.where(values > 0.3, 1.0, -1.0), Z=Z)
+
+
+@pytest.fixture(scope="module")
+def literal(waves):
+    """A function from loss and rounds to (objective, features with a weight), as the paper prints
+    the algorithm.
+    """
+
+    @functools.cache
+    def solved(loss, rounds=ROUNDS):
+        A, R = [], waves.Z.shape[1] // rounds
+        for t in range(rounds):
+            A = A + list(range(t * R, (t + 1) * R))
+            w, value = reference(waves.Z[:, A], waves.y, LAM, loss)
+            A = [h for h, weight in zip(A, w) if weight != 0]
+        return value, A
+
+    return solved
 
 
 def by_liblinear(A, y, lam, loss, budget, warm=None):
@@ -362,12 +378,18 @@ def exactly(solve):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("solve", "loss"), CASES)
-def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_features(solve, loss):
+def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_features(
+    solve, loss, literal, waves
+):
     expected, features = literal(loss)
-    solution = solve_rounds(DenseMatrix(Z), Y, LAM, loss, rounds=ROUNDS, solve=exactly(solve))
+    solution = solve_rounds(
+        DenseMatrix(waves.Z), waves.y, LAM, loss, rounds=ROUNDS, solve=exactly(solve)
+    )
     assert solution.objective == pytest.approx(expected, rel=1e-6)
     assert set(np.flatnonzero(np.abs(solution.coef) > 1e-3)) <= set(features)
-    assert solution.objective == pytest.approx(objective(Z, Y, LAM, loss, solution.coef), rel=1e-9)
+    assert solution.objective == pytest.approx(
+        objective(waves.Z, waves.y, LAM, loss, solution.coef), rel=1e-9
+    )
     # features that an early round dropped are needed at the end: the result is far from the optimum
     # over all, and the gap shows it
     best = literal(loss, rounds=1)[0]
@@ -375,7 +397,7 @@ def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_feature
     assert solution.trace[-1]["gap"] <= 1e-4 * solution.objective < solution.gap
 
 
-def test_the_method_says_both_gaps():
+def test_the_method_says_both_gaps(waves):
     fitted = [
         methods.create(
             "sparse-rf",
@@ -386,7 +408,7 @@ def test_the_method_says_both_gaps():
             tol=1e-6,
             loss="logistic",
         )
-        .fit(X, Y)
+        .fit(waves.X, waves.y)
         .info
         for rounds in (1, 6)
     ]
@@ -444,23 +466,38 @@ def test_time_that_runs_out_before_the_gap_over_all_features_is_known():
     assert solution.objective == solution.trace[-1]["objective"] == solution.gap
 
 
-DRAWS = np.random.default_rng(0)
-ROWS = DRAWS.uniform(0, 1, (400, 3))
-VALUES = np.sin(6 * ROWS[:, 0]) + ROWS[:, 1] * ROWS[:, 2]
-LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
-TARGETS_OF = {
-    "squared": (Squared, VALUES),
-    "squared_hinge": (SquaredHinge, LABELS),
-    "logistic": (Logistic, LABELS),
-}
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).uniform(0, 1, (400, 3))
 
 
-IDS, BINS = sample_grids("laplacian", 3, 60, 0, gamma=2.0).number(ROWS)
-FEATURES = {
-    "bins": BinnedMatrix(IDS, BINS.starts),
-    "fourier": MapMatrix(sample("laplacian", 3, 120, 0, gamma=2.0), ROWS),
-    "array": DenseMatrix(DRAWS.standard_normal((400, 50))),
-}
+@pytest.fixture(scope="module")
+def numbers(rows):
+    """Targets of a regression on the rows."""
+    return np.sin(6 * rows[:, 0]) + rows[:, 1] * rows[:, 2]
+
+
+@pytest.fixture(scope="module")
+def labels(numbers):
+    """Two classes of the rows."""
+    return np.where(numbers > 0.3, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def bins(rows):
+    ids, bins = sample_grids("laplacian", 3, 60, 0, gamma=2.0).number(rows)
+    return BinnedMatrix(ids, bins.starts)
+
+
+@pytest.fixture(scope="module")
+def fourier_features(rows):
+    return MapMatrix(sample("laplacian", 3, 120, 0, gamma=2.0), rows)
+
+
+@pytest.fixture(scope="module")
+def array():
+    """50 features that do not depend on the rows."""
+    return DenseMatrix(np.random.default_rng(1).standard_normal((400, 50)))
 
 
 @pytest.fixture(params=[1, 4])
@@ -470,10 +507,12 @@ def threads(request):
     env.set_threads(None)
 
 
-@pytest.mark.parametrize("features", list(FEATURES))
-@pytest.mark.parametrize("name", list(TARGETS_OF))
-def test_prcd_reaches_the_optimum_with_any_number_of_threads(name, features, threads):
-    (loss, y), Z = TARGETS_OF[name], FEATURES[features]
+@pytest.mark.parametrize("features", ["bins", "fourier_features", "array"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_prcd_reaches_the_optimum_with_any_number_of_threads(
+    loss, features, threads, request, numbers, labels
+):
+    Z, y = request.getfixturevalue(features), numbers if loss is Squared else labels
     lam = 0.1 * lambda_max(Z, y, loss)
     expected = solve_l1(Z, y, lam, loss, Budget(tol=1e-7))
     solution = solve_prcd(Z, y, lam, loss, Budget(tol=1e-4, max_iter=5000))
@@ -485,9 +524,9 @@ def test_prcd_reaches_the_optimum_with_any_number_of_threads(name, features, thr
     )
 
 
-def test_the_trace_has_the_objective_of_every_pass(threads):
-    loss, y = TARGETS_OF["squared_hinge"]
-    solution = solve_prcd(FEATURES["bins"], y, 0.05, loss, Budget(tol=1e-9, max_iter=25))
+def test_the_trace_has_the_objective_of_every_pass(threads, bins, labels):
+    budget = Budget(tol=1e-9, max_iter=25)
+    solution = solve_prcd(bins, labels, 0.05, SquaredHinge, budget)
     assert (
         [entry["iteration"] for entry in solution.trace] == list(range(26))
         and solution.n_iter == 25
@@ -500,14 +539,14 @@ def test_the_trace_has_the_objective_of_every_pass(threads):
     assert seconds == sorted(seconds) and seconds[0] == 0
 
 
-def test_a_pass_is_one_exact_sweep_by_one_thread():
+def test_a_pass_is_one_exact_sweep_by_one_thread(array, numbers):
     lam, w, f = 0.3, np.zeros(50), np.zeros(400)
-    Z = FEATURES["array"].Z
+    Z = array.Z
     env.set_threads(1)
-    solution = solve_prcd(FEATURES["array"], VALUES, lam, Squared, Budget(max_iter=1), seed=7)
+    solution = solve_prcd(array, numbers, lam, Squared, Budget(max_iter=1), seed=7)
     for j in np.random.Generator(np.random.Philox(7)).permutation(50):
         norm = Z[:, j] @ Z[:, j]
-        free = w[j] - Z[:, j] @ (f - VALUES) / norm
+        free = w[j] - Z[:, j] @ (f - numbers) / norm
         step = np.sign(free) * max(0.0, abs(free) - lam / norm) - w[j]
         w[j] += step
         f += step * Z[:, j]
@@ -525,31 +564,33 @@ def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back(rng):
     assert solution.converged and all(b <= a * (1 + 1e-9) for a, b in zip(values, values[1:]))
 
 
-def test_edges():
-    loss, y = TARGETS_OF["squared_hinge"]
-    for Z in FEATURES.values():
-        zero = solve_prcd(Z, y, 1.001 * lambda_max(Z, y, loss), loss)
+def test_nothing_is_left_by_a_large_lambda_or_of_features_that_are_zero(
+    bins, fourier_features, array, labels
+):
+    for Z in (bins, fourier_features, array):
+        largest = lambda_max(Z, labels, SquaredHinge)
+        zero = solve_prcd(Z, labels, 1.001 * largest, SquaredHinge)
         assert zero.n_iter == 0
         assert not zero.coef.any()
     empty = DenseMatrix(np.zeros((400, 3)))
-    assert not solve_prcd(empty, y, 1e-3, loss).coef.any()
+    assert not solve_prcd(empty, labels, 1e-3, SquaredHinge).coef.any()
 
 
 @pytest.mark.parametrize(
     ("name", "size"), [("sparse-rf", {"n_features": 60}), ("sparse-rb", {"n_grids": 30})]
 )
-def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads):
+def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads, rows, labels):
     options = {
         "kernel": "laplacian",
         "gamma": 2.0,
         "lam": 20.0 if name == "sparse-rf" else 2.0,
     } | size
     prcd = methods.create(name, solver="prcd", max_iter=20_000, tol=1e-3, **options).fit(
-        ROWS, LABELS
+        rows, labels
     )
     own = methods.create(
         name, tol=1e-6, **options | ({"rounds": 1} if name == "sparse-rf" else {})
-    ).fit(ROWS, LABELS)
+    ).fit(rows, labels)
     assert prcd.info["converged"] and prcd.info["objective"] == pytest.approx(
         own.info["objective"], rel=2e-3
     )

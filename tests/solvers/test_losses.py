@@ -5,44 +5,42 @@ import pytest
 
 from rfx.losses import LOSSES, get_loss
 
-RNG = np.random.default_rng(0)
-Z = RNG.normal(0, 2, 400)
 SMOOTH = ["squared", "squared_hinge", "logistic"]
-
-
 CORNERED = {"hinge": (1.0,), "absolute": (0.0,), "epsilon_insensitive": (-0.1, 0.1)}
 
 
-def targets(name):
-    return (
-        RNG.normal(size=Z.size)
-        if name in ("squared", "absolute", "epsilon_insensitive")
-        else RNG.choice([-1.0, 1.0], Z.size)
-    )
+def drawn(name, rng):
+    """400 decisions, and targets that the loss is for."""
+    decisions = rng.normal(0, 2, 400)
+    if name in ("squared", "absolute", "epsilon_insensitive"):
+        return decisions, rng.normal(size=400)
+    return decisions, rng.choice([-1.0, 1.0], 400)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_derivatives_are_those_of_the_value(name):
-    loss, y, h = LOSSES[name], targets(name), 1e-6
-    slope = (loss.value(Z + h, y) - loss.value(Z - h, y)) / (2 * h)
-    np.testing.assert_allclose(loss.derivative(Z, y), slope, atol=2e-5)
-    away = np.abs(1 - y * Z) > 1e-3  # the squared hinge has no second derivative at the margin
-    bend = (loss.derivative(Z + h, y) - loss.derivative(Z - h, y)) / (2 * h)
-    np.testing.assert_allclose(loss.second_derivative(Z, y)[away], bend[away], atol=2e-5)
-    assert np.all(loss.second_derivative(Z, y) <= loss.curvature + 1e-12)
+def test_derivatives_are_those_of_the_value(name, rng):
+    loss, h = LOSSES[name], 1e-6
+    z, y = drawn(name, rng)
+    slope = (loss.value(z + h, y) - loss.value(z - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.derivative(z, y), slope, atol=2e-5)
+    away = np.abs(1 - y * z) > 1e-3  # the squared hinge has no second derivative at the margin
+    bend = (loss.derivative(z + h, y) - loss.derivative(z - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.second_derivative(z, y)[away], bend[away], atol=2e-5)
+    assert np.all(loss.second_derivative(z, y) <= loss.curvature + 1e-12)
 
 
 @pytest.mark.parametrize("name", list(CORNERED))
-def test_subgradients_are_the_slope_away_from_corners_and_bound_the_value_at_them(name):
-    loss, y, h = LOSSES[name], targets(name), 1e-6
-    margin = y * Z if name == "hinge" else Z - y
+def test_subgradients_are_the_slope_away_from_corners_and_bound_the_value_at_them(name, rng):
+    loss, h = LOSSES[name], 1e-6
+    z, y = drawn(name, rng)
+    margin = y * z if name == "hinge" else z - y
     away = np.min([np.abs(margin - corner) for corner in CORNERED[name]], axis=0) > 1e-3
-    slope = (loss.value(Z + h, y) - loss.value(Z - h, y)) / (2 * h)
-    np.testing.assert_allclose(loss.derivative(Z, y)[away], slope[away], atol=1e-6)
+    slope = (loss.value(z + h, y) - loss.value(z - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.derivative(z, y)[away], slope[away], atol=1e-6)
     for corner in CORNERED[name]:
         at = corner * y if name == "hinge" else y + corner
         assert np.all(
-            loss.value(Z, y) >= loss.value(at, y) + loss.derivative(at, y) * (Z - at) - 1e-12
+            loss.value(z, y) >= loss.value(at, y) + loss.derivative(at, y) * (z - at) - 1e-12
         )
 
 
@@ -89,11 +87,12 @@ def test_conjugate_is_the_supremum(name):
 
 @pytest.mark.parametrize("name", list(LOSSES))
 def test_fenchel_young_holds_and_is_tight_at_the_derivative(name, rng):
-    loss, y = LOSSES[name], targets(name)
-    u = loss.clip_dual(rng.normal(size=Z.size), y)
-    assert np.all(loss.value(Z, y) + loss.conjugate(u, y) >= Z * u - 1e-9)
-    u = loss.derivative(Z, y)
-    np.testing.assert_allclose(loss.value(Z, y) + loss.conjugate(u, y), Z * u, atol=1e-9)
+    loss = LOSSES[name]
+    z, y = drawn(name, rng)
+    u = loss.clip_dual(rng.normal(size=z.size), y)
+    assert np.all(loss.value(z, y) + loss.conjugate(u, y) >= z * u - 1e-9)
+    u = loss.derivative(z, y)
+    np.testing.assert_allclose(loss.value(z, y) + loss.conjugate(u, y), z * u, atol=1e-9)
     np.testing.assert_allclose(loss.clip_dual(u, y), u, atol=1e-12)
 
 

@@ -3,6 +3,8 @@ stop without reaching their tolerance.
 """
 
 import time
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -73,44 +75,57 @@ def test_the_worst_end_of_the_outputs_is_that_of_all():
     )
 
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (400, 3))
-Z = RNG.standard_normal((400, 20))
-Y = np.column_stack([np.sin(3 * X[:, 0]), 100 * X[:, 1], np.ones(400)])
-LABELS = np.where(np.stack([X[:, 0] > 0, X[:, 1] > 0.3, X[:, 2] > -0.5], axis=1), 1.0, -1.0)
+@pytest.fixture(scope="module")
+def problem():
+    """Rows, and three outputs of numbers and of labels; features and bins that do not depend on the
+    rows, and two kernels of them.
+    """
+    rng = np.random.default_rng(0)
+    X, Z = rng.uniform(-1, 1, (400, 3)), rng.standard_normal((400, 20))
+    ids = np.stack([rng.integers(0, 6, 400), rng.integers(0, 5, 400)]).astype(np.uint16)
+    classes = np.stack([X[:, 0] > 0, X[:, 1] > 0.3, X[:, 2] > -0.5], axis=1)
+    return SimpleNamespace(
+        Y=np.column_stack([np.sin(3 * X[:, 0]), 100 * X[:, 1], np.ones(400)]),
+        labels=np.where(classes, 1.0, -1.0),
+        matrices={
+            "features": DenseMatrix(Z),
+            "bins": BinnedMatrix(ids, np.array([0, 6, 11])),
+            "kernel": KernelMatrix("gaussian", X, {"gamma": 20.0}),
+        },
+        K=np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)),
+    )
 
 
-IDS = np.stack([RNG.integers(0, 6, 400), RNG.integers(0, 5, 400)]).astype(np.uint16)
-BINS = BinnedMatrix(IDS, np.array([0, 6, 11]))
-K = np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
-GAUSSIAN = KernelMatrix("gaussian", X, {"gamma": 20.0})
-DENSE = DenseMatrix(Z)
 SOLVERS = {
-    "ridge": lambda Y, **limits: solve_ridge(
-        DENSE, Y, 1.0, budget=Budget(memory_mb=0.001, **limits)
+    "ridge": lambda problem, Y, **limits: solve_ridge(
+        problem.matrices["features"], Y, 1.0, budget=Budget(memory_mb=0.001, **limits)
     ),
-    "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(
-        DENSE, Y, 1.0, budget=Budget(**limits)
+    "ridge by plain conjugate gradients": lambda problem, Y, **limits: solve_ridge_cg(
+        problem.matrices["features"], Y, 1.0, budget=Budget(**limits)
     ),
-    "ridge in the span of the rows": lambda Y, **limits: solve_dual_ridge(
-        BINS, Y, 0.1, budget=Budget(**limits)
+    "ridge in the span of the rows": lambda problem, Y, **limits: solve_dual_ridge(
+        problem.matrices["bins"], Y, 0.1, budget=Budget(**limits)
     ),
-    "kernel ridge": lambda Y, **limits: solve_kernel_ridge(
-        GAUSSIAN, Y, 0.01, budget=Budget(memory_mb=0.001, **limits)
+    "kernel ridge": lambda problem, Y, **limits: solve_kernel_ridge(
+        problem.matrices["kernel"], Y, 0.01, budget=Budget(memory_mb=0.001, **limits)
     ),
-    "kernel in memory": lambda Y, **limits: solve_kernel_dense(
-        K, Y, 0.1, losses.Logistic, Budget(**limits)
+    "kernel in memory": lambda problem, Y, **limits: solve_kernel_dense(
+        problem.K, Y, 0.1, losses.Logistic, Budget(**limits)
     ),
-    "logistic loss, one by one": lambda Y, **limits: stack(
-        [solve_l2(DENSE, y, 1.0, losses.Logistic, Budget(**limits)) for y in Y.T]
+    "logistic loss, one by one": lambda problem, Y, **limits: stack(
+        [
+            solve_l2(problem.matrices["features"], y, 1.0, losses.Logistic, Budget(**limits))
+            for y in Y.T
+        ]
     ),
 }
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_objective_minus_gap_bounds_the_optimum_of_all_outputs_together(name):
-    solve = SOLVERS[name]
-    targets = LABELS if name in ("kernel in memory", "logistic loss, one by one") else Y
+def test_objective_minus_gap_bounds_the_optimum_of_all_outputs_together(name, problem):
+    solve = partial(SOLVERS[name], problem)
+    of_labels = name in ("kernel in memory", "logistic loss, one by one")
+    targets = problem.labels if of_labels else problem.Y
     rough, exact = solve(targets, max_iter=1), solve(targets, tol=1e-9)
     assert exact.converged and rough.status == "max_iter"
     assert rough.objective - rough.gap <= exact.objective * (1 + 1e-9)
@@ -124,53 +139,55 @@ def test_objective_minus_gap_bounds_the_optimum_of_all_outputs_together(name):
         assert three.objective == pytest.approx(3 * one.objective)
 
 
-# (solver, matrix, labels, loss)
+# (solver, matrix, loss)
 CLASSIFYING = [
-    (solve_l1, DENSE, LABELS[:, 0], losses.SquaredHinge),
-    (solve_l2, DENSE, LABELS[:, 0], losses.Logistic),
-    (solve_prcd, DENSE, LABELS[:, 0], losses.SquaredHinge),
-    (solve_dual_l2, BINS, LABELS[:, 0], losses.Logistic),
-    (solve_rb_l1, BINS, LABELS[:, 0], losses.Logistic),
-    (solve_kernel_newton, GAUSSIAN, LABELS, losses.Logistic),
-    (solve_kernel_svm, GAUSSIAN, LABELS[:, 0], losses.Hinge),
+    (solve_l1, "features", losses.SquaredHinge),
+    (solve_l2, "features", losses.Logistic),
+    (solve_prcd, "features", losses.SquaredHinge),
+    (solve_dual_l2, "bins", losses.Logistic),
+    (solve_rb_l1, "bins", losses.Logistic),
+    (solve_kernel_newton, "kernel", losses.Logistic),
+    (solve_kernel_svm, "kernel", losses.Hinge),
 ]
 
 
-@pytest.mark.parametrize(("solve", "matrix", "targets", "loss"), CLASSIFYING, ids=lambda one: None)
-def test_every_solver_refuses_other_labels(solve, matrix, targets, loss):
+def posed(problem, solve, matrix):
+    """The matrix, and labels of three outputs, if the solver takes several, or else of one."""
+    labels = problem.labels if solve is solve_kernel_newton else problem.labels[:, 0]
+    return problem.matrices[matrix], labels
+
+
+@pytest.mark.parametrize(("solve", "name", "loss"), CLASSIFYING)
+def test_every_solver_refuses_other_labels(solve, name, loss, problem):
+    matrix, labels = posed(problem, solve, name)
     with pytest.raises(UsageError, match=r"labels.*-1 and \+1"):
-        solve(matrix, targets + 1, 1.0, loss)
-
-
-each_solver = pytest.mark.parametrize(
-    ("solve", "matrix", "targets", "loss"), CLASSIFYING, ids=lambda one: None
-)
+        solve(matrix, labels + 1, 1.0, loss)
 
 
 @pytest.mark.parametrize(
-    ("solve", "matrix", "targets", "loss"),
-    [case for case in CLASSIFYING if case[1] is not GAUSSIAN],
-    ids=lambda one: None,
+    ("solve", "name", "loss"), [case for case in CLASSIFYING if case[1] != "kernel"]
 )
-def test_a_warm_start_from_the_solution_stops_at_once(solve, matrix, targets, loss):
-    first = solve(matrix, targets, 0.5, loss, budget=Budget(tol=1e-6))
+def test_a_warm_start_from_the_solution_stops_at_once(solve, name, loss, problem):
+    matrix, labels = posed(problem, solve, name)
+    first = solve(matrix, labels, 0.5, loss, budget=Budget(tol=1e-6))
     assert first.converged and first.n_iter > 0
     start = getattr(first, "dual", first.coef)
-    again = solve(matrix, targets, 0.5, loss, budget=Budget(tol=1e-5), warm=start)
+    again = solve(matrix, labels, 0.5, loss, budget=Budget(tol=1e-5), warm=start)
     assert again.converged and again.n_iter == 0
 
 
-def test_kernel_ridge_that_is_late_says_so():
+def test_kernel_ridge_that_is_late_says_so(problem):
     late = Budget(deadline=time.monotonic() - 1, memory_mb=0.0)
-    solution = solve_kernel_ridge(GAUSSIAN, Y, 1e-4, budget=late)
+    solution = solve_kernel_ridge(problem.matrices["kernel"], problem.Y, 1e-4, budget=late)
     assert solution.status == "timeout" and solution.gap > 0
 
 
-@each_solver
-def test_what_ends_a_solver_is_said(solve, matrix, targets, loss):
-    short = solve(matrix, targets, 0.1, loss, budget=Budget(tol=1e-14, max_iter=1, memory_mb=0.01))
+@pytest.mark.parametrize(("solve", "name", "loss"), CLASSIFYING)
+def test_what_ends_a_solver_is_said(solve, name, loss, problem):
+    matrix, labels = posed(problem, solve, name)
+    short = solve(matrix, labels, 0.1, loss, budget=Budget(tol=1e-14, max_iter=1, memory_mb=0.01))
     assert short.status == "max_iter" and short.gap > 1e-14 * short.objective
-    late = solve(matrix, targets, 0.1, loss, budget=Budget(deadline=time.monotonic() - 1))
+    late = solve(matrix, labels, 0.1, loss, budget=Budget(deadline=time.monotonic() - 1))
     assert late.status == "timeout" and late.n_iter == 0
     assert late.gap > 0 and np.isfinite(late.objective)
 

@@ -24,7 +24,7 @@ def errors(method, name):
     X, y, X_out, y_out = tables.split(name, 0, ROWS)
     task = "regression" if tables.is_regression(name) else None
     trainer = methods.create(method, metric="none", task=task)
-    model = replace(trainer, left_out=True).fit(X, y)
+    model = replace(trainer, predicts_left_out=True).fit(X, y)
     printed, rows = model.outcome.leave_one_out, model.outcome.leave_one_out_rows
     scores = np.array([printed, model.score(X_out, y_out).score, model.score(X, y).score])
     return rows, *(scores / np.std(y) if task else 1 - scores)

@@ -192,7 +192,7 @@ class MethodEstimator(Estimator):
     def _create(self, task: str, schema: Schema | None = None):
         with in_python():
             made = methods.create(self.method.name, task=task, **self._given())
-        return dataclasses.replace(made, left_out=True, schema=schema)
+        return dataclasses.replace(made, predicts_left_out=True, schema=schema)
 
     def _begin(self, task: str, X, y):
         """(X (n, width), the trainer) of rows returned by `checked` with encoded targets y. Sets

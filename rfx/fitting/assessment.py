@@ -79,10 +79,11 @@ class AssessmentPlan:
         A number of folds.
     holdout : float or None
         A fraction of the rows, instead of folds.
-    scores : bool
-        Whether a score is wanted if neither cv nor holdout is given.
+    hold_out_for_score : bool
+        Whether rows are held out for a score if neither cv nor holdout is given.
     intervals : bool
-        Whether probabilities and intervals are wanted without a score.
+        Whether the model is to have probabilities and intervals, also without a score. The
+        solution then predicts rows without each of them where this costs little.
     calibrate : str or None
         The kind of probabilities, which then need rows in any case.
     """
@@ -90,7 +91,7 @@ class AssessmentPlan:
     seed: int = 0
     cv: int | None = None
     holdout: float | None = None
-    scores: bool = False
+    hold_out_for_score: bool = False
     intervals: bool = False
     calibrate: str | None = None
 
@@ -190,7 +191,7 @@ def fit_and_assess(
     if plan.names_rows:
         model = fit_all_rows(trainer, table, listening)
         return Trained(model, table, assess_parts(trainer, table, model, plan, listening.progress))
-    if plan.scores:
+    if plan.hold_out_for_score:
         model, assessment = _fit_and_score(trainer, table, plan.seed, listening)
     else:
         model = fit_all_rows(trainer, table, listening)
@@ -251,7 +252,7 @@ def solution_leaves_out(trainer: Trainer, method: Method, problem: Problem) -> b
     """Whether the fit of a method must predict its rows without each: for the score, or for the
     mean of a target that is learnt on its logarithm.
     """
-    needed = trainer.left_out or method.target_transform == LOG
+    needed = trainer.predicts_left_out or method.target_transform == LOG
     return needed and problem.is_local and not problem.constrained
 
 
@@ -299,7 +300,7 @@ def _fit_parts(
     # all rows of a label may be held out together
     is_regression = trainer.method.task == "regression"
     classes = None if is_regression else np.unique(np.asarray(table.y_train))
-    own = replace(trainer, classes=classes, checkpointer=None, left_out=False)
+    own = replace(trainer, classes=classes, checkpointer=None, predicts_left_out=False)
     models = []
     for number, part in enumerate(parts, 1):
         tell = None
@@ -321,7 +322,7 @@ def _predict_without(
     whose options are chosen; lambda is that of so many rows.
     """
     method, lam = method.updated(task=trained.task), method.get("lam")
-    plain = replace(trainer, classes=trained.classes, checkpointer=None, left_out=False)
+    plain = replace(trainer, classes=trained.classes, checkpointer=None, predicts_left_out=False)
     decisions = []
     for kept, out in parts:
         if isinstance(lam, float):
@@ -348,7 +349,7 @@ def with_left_out_rows(
         return trained
     rows = _rows_of_solution(prepared, decision)
     trained = trained.of_mean(rows.decision, rows.y)
-    if not trainer.left_out:
+    if not trainer.predicts_left_out:
         return trained
     if _chose_by_rows(trained, prepared, fitted):
         rows = _rows_without_choice(trainer, trained, prepared, decision)

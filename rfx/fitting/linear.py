@@ -367,7 +367,7 @@ def left_out(
     n = Z.shape[0]
     D, k = coef.shape
     count = enough_rows(n, D, k)
-    if not problem.left_out or not Z.rows_here or not D or count is None:
+    if not problem.predicts_left_out or not Z.rows_here or not D or count is None:
         return None
     rows = np.arange(n) if count == n else _some_rows(problem, count)
     some = problem if count == n else problem.rows(rows)
@@ -399,7 +399,7 @@ def left_out_sparse(
     Z: Matrix, coef: np.ndarray, problem: Problem, method: Method
 ) -> np.ndarray | None:
     """`left_out` of weights (D, k) with an L1 penalty over the features Z (n, D)."""
-    if not problem.left_out or not Z.rows_here:
+    if not problem.predicts_left_out or not Z.rows_here:
         return None
     columns = []
     for k, weights_of_output in enumerate(coef.T):

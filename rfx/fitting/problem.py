@@ -101,7 +101,7 @@ class Problem:
         Groups or times for held-out splits.
     checkpointer : Checkpointer or None
         Where to write checkpoints, and whether to resume from one.
-    left_out : bool
+    predicts_left_out : bool
         Whether to predict rows by the model without each of them, where this costs little.
     measure : str or None
         By which options are chosen, one of ROW_MEASURES; None for the error rate of classes.
@@ -117,7 +117,7 @@ class Problem:
     curve: HeldOutCurve | None = None
     constraint: SplitConstraint | None = None
     checkpointer: Any = None
-    left_out: bool = False
+    predicts_left_out: bool = False
     measure: str | None = None
 
     def error(self, decision: np.ndarray) -> float:
@@ -221,7 +221,7 @@ class Problem:
 
     def quiet(self) -> Problem:
         """The same problem without progress, curve, checkpoints and left-out rows."""
-        return replace(self, progress=None, curve=None, checkpointer=None, left_out=False)
+        return replace(self, progress=None, curve=None, checkpointer=None, predicts_left_out=False)
 
 
 def error(

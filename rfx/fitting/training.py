@@ -68,7 +68,7 @@ class Trainer:
         All labels, ascending, if the rows may lack some.
     checkpointer : Checkpointer or None
         Where to write checkpoints, and whether to resume from one.
-    left_out : bool
+    predicts_left_out : bool
         Whether to predict rows by the model without each of them, where this costs little: for the
         score, probabilities and intervals.
     """
@@ -77,7 +77,7 @@ class Trainer:
     schema: Schema | None = None
     classes: np.ndarray | None = None
     checkpointer: Checkpointer | None = None
-    left_out: bool = False
+    predicts_left_out: bool = False
 
     @property
     def name(self) -> str:
@@ -201,7 +201,7 @@ class Trainer:
             if steps:
                 problem.doing("fitting the chosen model")
             leaves_out = not path and assessment.solution_leaves_out(self, asked, problem)
-            problem = replace(problem, checkpointer=self.checkpointer, left_out=leaves_out)
+            problem = replace(problem, checkpointer=self.checkpointer, predicts_left_out=leaves_out)
             before = time.process_time()
             if path:
                 lams = Path.values(path)
@@ -250,7 +250,7 @@ class Trainer:
         kinds = ("none", LOG) if np.all(y > 0) else ("none",)
         errors, fits = [], []
         for kind in kinds:
-            trainer = replace(self.with_options(target_transform=kind), left_out=True)
+            trainer = replace(self.with_options(target_transform=kind), predicts_left_out=True)
             fits.append(trainer.fit(X, y, *more, **listening))
             rows = fits[-1].left_out
             if rows is None:
@@ -381,7 +381,7 @@ def prepare(
     task = find_task(method, TargetArray(y))
     X, y, own, constraint = weights.counted(method, task, schema, X, y, sample_weight, constraint)
     if constraint is None:
-        constraint = _found_repeats(X, trainer.left_out)
+        constraint = _found_repeats(X, trainer.predicts_left_out)
     check_transform(method, task, y)
     classes = known_classes(trainer.classes, task, every, y)
     coding = learn_coding(method, task, TargetArray(y, own, method.target_transform), classes)

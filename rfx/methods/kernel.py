@@ -438,7 +438,7 @@ def _without_bias(params: KernelParams, problem: Problem, method: Kernel, n_clas
             method.lam,
             limits,
             callback,
-            left_out=problem.left_out,
+            predicts_left_out=problem.predicts_left_out,
             centred=centred,
             repeats=problem.repeats,
         )
@@ -506,7 +506,7 @@ def _machines(params: KernelParams, problem: Problem, method: Kernel, n_classes:
     norm = None
     if None not in norms:
         norm = float(np.linalg.norm(cast(list[float], norms)))
-    if problem.left_out and problem.loss.name == "squared_hinge":
+    if problem.predicts_left_out and problem.loss.name == "squared_hinge":
         biases = np.array(intercepts)
         solution.left_out = _left_out(K, jobs, solution.coef, biases, problem, method, n_classes)
     return solution, solution.coef, np.array(intercepts), norm

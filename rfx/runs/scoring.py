@@ -85,9 +85,11 @@ def _check_stream(run: Run, method: Method) -> None:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
 
 
-def plan_of(run: Run, scores: bool = False, intervals: bool = False) -> AssessmentPlan:
-    """The assessment of a run; scores, intervals: see `AssessmentPlan`."""
-    return AssessmentPlan(run.seed, run.cv, run.holdout, scores, intervals, run.calibrate)
+def plan_of(run: Run, hold_out_for_score: bool = False, intervals: bool = False) -> AssessmentPlan:
+    """The assessment of a run; hold_out_for_score, intervals: see `AssessmentPlan`."""
+    return AssessmentPlan(
+        run.seed, run.cv, run.holdout, hold_out_for_score, intervals, run.calibrate
+    )
 
 
 def explicit(run: Run, chosen: Mapping[str, object]) -> dict[str, object]:

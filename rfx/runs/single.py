@@ -199,13 +199,14 @@ def train(
     progress: Callable | None = None,
     hold_out_for_score: bool = False,
     table: TrainingTable | None = None,
-    left_out: bool = False,
+    intervals: bool = False,
 ) -> Trained:
     """Train the method of a run on the training rows of its data.
 
     train_function: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
     every step. hold_out_for_score: without other rows for the score, training rows are held out for
-    it. table: the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
+    it. table: the data, if it was loaded before. intervals: see
+    `rfx.fitting.assessment.AssessmentPlan`.
     """
     trainer = methods.create(run.method, seed=run.seed, **run.given())
     scoring.check(run, trainer.method)
@@ -214,7 +215,7 @@ def train(
     if train_function is not None:
         trained = train_function(trainer, run, progress)
     else:
-        plan = scoring.plan_of(run, scores=hold_out_for_score, intervals=left_out)
+        plan = scoring.plan_of(run, hold_out_for_score, intervals)
         trained = _train_in_memory(trainer, run, table, plan, progress)
     model, table = trained.model, trained.table
     facts = replace(
@@ -254,12 +255,12 @@ def _train_in_memory(
     if n_rows < len(labels) and trainer.method.task not in (None, "regression"):
         # a class whose rows all have weight zero remains a class
         trainer = replace(trainer, classes=np.unique(labels))
-    trainer = replace(trainer, schema=table.schema, left_out=plan.intervals)
+    trainer = replace(trainer, schema=table.schema, predicts_left_out=plan.intervals)
     trainer = _with_checkpoints(trainer, run)
     listening = _listening(trainer, run, table, progress)
     seconds = time.perf_counter() - start
     if table.X_test is not None:
-        plan = replace(plan, scores=False)
+        plan = replace(plan, hold_out_for_score=False)
     trained = assessment.fit_and_assess(trainer, table, plan, listening)
     return replace(trained, model=trained.model.of_run(RunFacts(seconds_read=seconds)))
 
@@ -310,10 +311,10 @@ def execute(
     """
     start = time.perf_counter()
     hold_out_for_score = hold_out_for_score and run.score != "none"
-    left_out = run.score != "none" and (hold_out_for_score or model is not None)
+    intervals = run.score != "none" and (hold_out_for_score or model is not None)
     limit = None if run.fail_below is None else Limit.of(run.fail_below)
     with methods.get(run.method).on(run.device):
-        trained = train(run, train_function, progress, hold_out_for_score, table, left_out)
+        trained = train(run, train_function, progress, hold_out_for_score, table, intervals)
         path = model if limit is None else None
         scored = _results(run, trained, [trained.model], [path], chosen)[0]
     found = scored.result

@@ -67,7 +67,7 @@ def solve_kernel_ridge(
     callback: Callback | None = None,
     *,
     seed: int = 0,
-    left_out: bool = False,
+    predicts_left_out: bool = False,
     centred: bool = False,
     repeats: np.ndarray | None = None,
 ) -> Solution:
@@ -78,10 +78,10 @@ def solve_kernel_ridge(
     (500); memory_mb is for K (one copy, in float32 with refinement if lam is large enough for it,
     else float64; if only float32 fits, as a preconditioner) or, if neither fits, for a
     preconditioner of low rank. seed: of the preconditioner.
-    left_out: whether to predict rows by the machine without each of them, if there is a factor of K
-    + lam I. centred: whether the mean of the targets was subtracted, which that machine repeats.
-    repeats: (N,) numbers that equal rows share, which are left out together; None if there are
-    none.
+    predicts_left_out: whether to predict rows by the machine without each of them, if there is a
+    factor of K + lam I. centred: whether the mean of the targets was subtracted, which that machine
+    repeats. repeats: (N,) numbers that equal rows share, which are left out together; None if there
+    are none.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K in
     addition to the one that fills it. An entry of the trace is a pass and its `path`; within
@@ -97,7 +97,7 @@ def solve_kernel_ridge(
         seed,
     )
     solution = system.refine(np.zeros_like(system.Y), Recorder(callback), Y.shape)
-    if left_out and system.exact is not None and len(Y) > 1:
+    if predicts_left_out and system.exact is not None and len(Y) > 1:
         alpha = solution.coef.reshape(system.Y.shape)
         solution.left_out = system.left_out(alpha, centred, repeats)
     return solution

@@ -228,7 +228,7 @@ def values(case, task, weights):
     name, options, tolerance = (CASES | APPROXIMATE)[case]
     options = INPUTS | options | {"task": task, "target_scaling": "none"}
     y = {"regression": TARGETS, "binary": np.minimum(CODES, 1), "multiclass": CODES}[task]
-    model = replace(methods.create(name, **options), left_out=True).fit(ROWS, y, weights)
+    model = replace(methods.create(name, **options), predicts_left_out=True).fit(ROWS, y, weights)
     refitted, rows = [], np.arange(0, 40, 5)
     for row in rows:
         kept = np.arange(60) != row
@@ -279,7 +279,7 @@ def test_left_out_values_of_other_losses_are_close(case, task, weights):
 def test_intervals_cover_new_targets_as_often_as_stated(tmp_path, rng):
     rows = rng.uniform(-1, 1, (3000, 3))
     y = rows[:, 0] + rng.normal(size=3000)
-    model = replace(methods.create("rfm", **INPUTS | {"lam": 3.0}), left_out=True)
+    model = replace(methods.create("rfm", **INPUTS | {"lam": 3.0}), predicts_left_out=True)
     model.fit(rows[:1000], y[:1000]).save(tmp_path / "m.npz")
     restored = methods.load(tmp_path / "m.npz")
     low, high = restored.interval(restored.decision_function(rows[1000:]), 0.9)
@@ -296,7 +296,7 @@ def prices(n, seed):
 
 
 def test_intervals_cover_every_quarter_of_the_predictions(tmp_path):
-    trainer = replace(methods.create("rfm", **INPUTS | {"lam": 0.3}), left_out=True)
+    trainer = replace(methods.create("rfm", **INPUTS | {"lam": 0.3}), predicts_left_out=True)
     trainer.fit(*prices(1500, 0)).save(tmp_path / "m.npz")
     model, (rows, y) = methods.load(tmp_path / "m.npz"), prices(8000, 1)
     low, high = model.interval(model.decision_function(rows), 0.9)
@@ -332,7 +332,7 @@ def rare(n, seed):
 
 def test_a_rare_label_is_in_its_set_as_often_as_a_common_one(tmp_path):
     trainer = methods.create("rf", **INPUTS | {"n_features": 100, "gamma": 0.2, "lam": 3.0})
-    replace(trainer, left_out=True).fit(*rare(2000, 0)).save(tmp_path / "m.npz")
+    replace(trainer, predicts_left_out=True).fit(*rare(2000, 0)).save(tmp_path / "m.npz")
     model, (rows, y) = methods.load(tmp_path / "m.npz"), rare(10_000, 1)
     decision = model.decision_function(rows)
     sets = model.sets(decision, 0.9)
@@ -354,7 +354,7 @@ def planted(n, seed):
 
 def test_the_score_is_not_that_of_rows_that_taught_the_metric():
     options = {"kernel": "laplacian-l2", "scaling": "standard", "metric": "full", "task": "binary"}
-    model = replace(methods.create("rfm", **options), left_out=True).fit(*planted(300, 0))
+    model = replace(methods.create("rfm", **options), predicts_left_out=True).fit(*planted(300, 0))
     X_new, y_new = planted(3000, 1)
     # that of rows left out one by one is higher by .18
     assert model.outcome.leave_one_out < np.mean(model.predict(X_new) == y_new) + 0.03
@@ -363,7 +363,7 @@ def test_the_score_is_not_that_of_rows_that_taught_the_metric():
 
 def test_rows_that_no_choice_saw_are_left_out_one_by_one():
     options = {"kernel": "gaussian", "scaling": "standard", "metric": "diagonal", "task": "binary"}
-    model = replace(methods.create("rfm", **options), left_out=True).fit(*planted(2600, 2))
+    model = replace(methods.create("rfm", **options), predicts_left_out=True).fit(*planted(2600, 2))
     assert model.outcome.leave_one_out_rows == 600
 
 
@@ -372,8 +372,8 @@ def test_weights_of_labels_count_once_in_a_cross_validation():
     options = {"task": "binary", "scaling": "none", "metric": "diagonal", "gamma": 1.0, "lam": 1.0}
     by_label = methods.create("kernel", **options, loss="squared", class_weight="0:1,1:5")
     by_row = methods.create("kernel", **options, loss="squared")
-    one = replace(by_label, left_out=True).fit(ROWS, labels)
-    other = replace(by_row, left_out=True).fit(ROWS, labels, 1 + 4 * labels)
+    one = replace(by_label, predicts_left_out=True).fit(ROWS, labels)
+    other = replace(by_row, predicts_left_out=True).fit(ROWS, labels, 1 + 4 * labels)
     np.testing.assert_allclose(one.left_out.decision, other.left_out.decision)
 
 
@@ -390,7 +390,7 @@ def test_the_quantile_is_the_value_of_its_rank():
 def test_probabilities_of_left_out_rows_never_change_a_prediction(task):
     y = np.minimum(CODES, 1) if task == "binary" else CODES
     trainer = methods.create("rf", **INPUTS | {"n_features": 20})
-    plain, model = (replace(trainer, left_out=one).fit(ROWS, y) for one in (False, True))
+    plain, model = (replace(trainer, predicts_left_out=one).fit(ROWS, y) for one in (False, True))
     shares = model.probabilities(model.decision_function(ROWS))
     np.testing.assert_array_equal(plain.predict(ROWS), model.predict(ROWS))
     assert shares.sum(axis=1) == pytest.approx(np.ones(60)) and not plain.has_probabilities

@@ -30,7 +30,7 @@ METHODS = {
 
 def trained(name, rows, y, weights=None, **more):
     options = {"scaling": "none"} | METHODS.get(name, {}) | more
-    return Trainer(methods.get(name).of(options), left_out=True).fit(rows, y, weights)
+    return Trainer(methods.get(name).of(options), predicts_left_out=True).fit(rows, y, weights)
 
 
 def check_refits(name, rows, y, weights=None, same=None, **more):
@@ -109,7 +109,7 @@ def test_the_machine_of_the_other_rows_comes_with_those_left_out():
 @pytest.mark.parametrize("name", ["local", "kernel", "rfm"])
 def test_few_rows_are_left_out_of_every_choice(name):
     """Lambda, and the mean of machines, are chosen again without the row."""
-    trainer = Trainer(methods.get(name).of({"task": "regression"}), left_out=True)
+    trainer = Trainer(methods.get(name).of({"task": "regression"}), predicts_left_out=True)
     model = trainer.fit(X[:9], VALUES[:9])
     assert model.left_out.by == "9-fold cross-validation"
     for row in (0, 4, 8):

@@ -25,7 +25,7 @@ def rows():
 
 def fitted(name, X, y, **options):
     trainer = methods.create(name, tol=1e-10, **OF_METHOD[name] | options)
-    return replace(trainer, left_out=True).fit(X, y)
+    return replace(trainer, predicts_left_out=True).fit(X, y)
 
 
 def refitted(name, X, y, **options):

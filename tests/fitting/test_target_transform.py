@@ -25,13 +25,13 @@ TRAIN, NEW = slice(400), slice(400, None)
 
 def trained(how, y=PRICES, method="kernel", **options):
     trainer = methods.create(method, **FIXED | options, task="regression", target_transform=how)
-    return replace(trainer, left_out=True).fit(X[TRAIN], y[TRAIN])
+    return replace(trainer, predicts_left_out=True).fit(X[TRAIN], y[TRAIN])
 
 
 def test_a_prediction_is_the_mean_of_targets_and_not_their_median(tmp_path):
     model = trained("log")
     by_hand = methods.create("kernel", **FIXED, task="regression", loss="squared")
-    logarithms = replace(by_hand, left_out=True).fit(X[TRAIN], np.log(PRICES[TRAIN]))
+    logarithms = replace(by_hand, predicts_left_out=True).fit(X[TRAIN], np.log(PRICES[TRAIN]))
     left_out = np.exp(logarithms.labels(logarithms.left_out.decision))
     factor = left_out @ PRICES[TRAIN] / (left_out @ left_out)
     expected = factor * np.exp(logarithms.predict(X[NEW]))

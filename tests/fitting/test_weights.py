@@ -282,7 +282,7 @@ def test_rows_of_weight_zero_change_no_probability(name, few):
     own[5] = 2.0
     kept, y = np.flatnonzero(own), TARGETS["binary"]
     options = {"task": "binary"} | (EXACT[name] if name in EXACT else {})
-    trainer = Trainer(methods.get(name).of(options), left_out=True)
+    trainer = Trainer(methods.get(name).of(options), predicts_left_out=True)
     models = []
     for rows in (np.arange(120), kept):
         model = trainer.fit(X[rows], y[rows], own[rows])

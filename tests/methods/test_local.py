@@ -271,7 +271,7 @@ def test_left_out_rows_estimate_the_error_on_new_rows(rng):
     n = 2000
     rows = rng.uniform(-1, 1, (2 * n, 4))
     y = np.sin(4 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.3 * rng.normal(size=2 * n)
-    trained = replace(local(leaf_rows=500), left_out=True).fit(rows[:n], y[:n])
+    trained = replace(local(leaf_rows=500), predicts_left_out=True).fit(rows[:n], y[:n])
     error = np.sqrt(np.mean((trained.predict(rows[n:]) - y[n:]) ** 2))
     assert trained.info["leave_one_out"] == pytest.approx(error, rel=0.08)
 

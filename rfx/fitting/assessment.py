@@ -1,17 +1,20 @@
 """The assessment of a model by training rows that it was fitted without: for its score,
 probabilities and intervals. No other code leaves rows out of a training to judge it.
 
-`fit_and_assess` decides how. There are four ways, from the cheapest to the dearest:
+`fit_and_assess` decides how. Where a run names no rows (`--cv`, `--holdout`), there are five ways:
 
-- out of the solution itself, where a method predicts each row by the solution without it
-  (`Fitted.left_out`)
-- of very many rows, some by a model of a part of the others, with the options of the final one
-- a fifth of the rows, held out of a model that chooses its own options, which the final one has
-- folds of few rows, each held out of a model that chooses its own options
-
-Rows left out of the solution are as good as new ones only if they had no part in the choice of the
-inputs. On 500 rows of 17 sets, the error of new rows was 1.3 times as large as that of the others
-in the geometric mean. `_rows_without_choice` takes other rows, or folds, in that case.
+- Out of the solution itself, where a method predicts each row by the solution without it
+  (`Fitted.left_out`). `Trainer.fit` calls `with_left_out_rows` for it.
+- With such a method, but without the rows that had a part in the choice of the inputs: these are
+  not as good as new ones. On 500 rows of 17 sets, the error of new rows was 1.3 times as large in
+  the geometric mean. `_rows_without_choice` takes other rows or, if these are few, folds, each
+  predicted by a model of the other folds with the options of the final one. A training that chooses
+  scaling, kernel or metric, as `rfx train` does by default, is evaluated so.
+- Of very many rows, some by a model of a part of the others, with the options of the final one
+  (`_with_part_of_many`).
+- A fifth of the rows, held out of a model that chooses its own options, which the final one has
+  (`_fit_with_choice_of`).
+- Folds of few rows, each held out of a model that chooses its own options (`_fit_parts`).
 
 A training batch by batch (`rfx.fitting.session`) predicts rows before their own step instead.
 """
@@ -43,9 +46,10 @@ from rfx.fitting.target_coding import TargetArray, find_task
 if TYPE_CHECKING:
     from rfx.fitting.training import FittedPath, Prepared, Trainer
 
-# The fraction of the rows that is held out by default; of fewer rows none is.
+# The fraction of the rows that is held out by default; of less than FEWEST_ROWS rows none is.
 HELD_OUT_SHARE, FEWEST_ROWS = 0.2, 10
-# By default, a score is that of at least so many rows, in up to so many folds, and at most MOST.
+# By default, a score is that of at least so many rows, in up to SCORE_FOLDS folds, and at most of
+# MOST_SCORED.
 LEAST_SCORED = 200
 SCORE_FOLDS = round(1 / HELD_OUT_SHARE)
 # With at most so many folds, the final model has the options chosen in the first, which saves one
@@ -55,12 +59,11 @@ FEW_FOLDS = 2
 # most MOST_SCORED rows by a model of that share of the others: its time is that share of the
 # training's.
 MANY_ROWS, MOST_SCORED, SHARE_OF_MANY = 20_000, 4000, 0.2
-# Folds for the score where left-out rows had a part in the choices: of few rows, or rows with
-# many inputs for their number, whose error falls fast with further rows, and otherwise from MANY
-# rows on.
-FEW, MANY, FOLDS, FEWER_FOLDS, FEWEST_FOLDS = 50, 1000, 10, 5, 3
-# Rows for each input that are many.
-ROWS_OF_INPUT = 20
+# Folds for the score where left-out rows had a part in the choices. They are most where the error
+# falls fast with further rows: of less than FEW_ROWS rows, or less than ROWS_OF_INPUT for each
+# input. They are least from ENOUGH_ROWS rows on.
+FEW_ROWS, ROWS_OF_INPUT, ENOUGH_ROWS = 50, 20, 1000
+MOST_FOLDS, USUAL_FOLDS, LEAST_FOLDS = 10, 5, 3
 # The score names a bandwidth or lambda of its models that is that many times the final model's.
 FAR = 5.0
 # Evidence of the choices of a model.
@@ -206,7 +209,10 @@ def fit_and_assess(
 def _fit_and_score(
     trainer: Trainer, table: TrainingTable, seed: int, listening: Listening
 ) -> tuple[Pipeline, Assessment | None]:
-    """(the model of all rows, its assessment on rows that no choice saw); None for too few rows."""
+    """(the model of all rows, its assessment); None for too few rows.
+
+    `Trainer.fit` itself has left out rows where the method can: the model has them as `left_out`.
+    """
     y = np.asarray(table.y_train)
     # inferred once, and said once
     task = find_task(trainer.method, TargetArray(y))
@@ -375,7 +381,7 @@ def _chose_by_rows(trained: Pipeline, prepared: Prepared, fitted: FittedPath) ->
     learns_metric = trained.chosen is not None and bool(trained.chosen.get("leaf_steps"))
     has_metric = trained.preprocessing.scaler.metric is not None
     chose_any = bool(fitted.steps) or fitted.method.get("lam") == AUTO
-    is_few = prepared.problem.n_rows < FEW
+    is_few = prepared.problem.n_rows < FEW_ROWS
     return bool(prepared.steps) or learns_metric or has_metric or (chose_any and is_few)
 
 
@@ -383,7 +389,8 @@ def _rows_without_choice(
     trainer: Trainer, trained: Pipeline, prepared: Prepared, decision: np.ndarray
 ) -> OutOfSamplePredictions:
     """The rows that had no part in the choice of the inputs; if these are few, folds predicted by
-    the same options, or of few rows by folds that choose options for themselves.
+    the options of the final model. Of less than FEW_ROWS rows, each fold's model chooses for itself
+    what the choice of the inputs left open, such as lambda.
     """
     problem, seed = prepared.problem, trainer.method.seed
     free = unused(problem, seed)
@@ -395,7 +402,7 @@ def _rows_without_choice(
     problem.doing("evaluating the model on rows left out")
     splitter = Splitter(problem.n_rows, seed, problem.constraint)
     parts = splitter.parts(1 / number, problem.n_rows, "left-out rows")
-    method = prepared.method if problem.n_rows < FEW else trained.chosen
+    method = prepared.method if problem.n_rows < FEW_ROWS else trained.chosen
     assert method is not None
     if method.get("class_weight") is not None:
         # the weights of the rows include those of their labels
@@ -406,11 +413,11 @@ def _rows_without_choice(
 
 
 def _number_of_folds(problem: Problem) -> int:
-    """Of how many folds the score is."""
+    """Of how many folds the score is where left-out rows had a part in the choices."""
     count = problem.n_rows if problem.constraint is None else problem.constraint.count
-    if count < FEW or count < ROWS_OF_INPUT * problem.n_inputs:
-        return min(FOLDS, count)
-    return FEWER_FOLDS if count < MANY else FEWEST_FOLDS
+    if count < FEW_ROWS or count < ROWS_OF_INPUT * problem.n_inputs:
+        return min(MOST_FOLDS, count)
+    return USUAL_FOLDS if count < ENOUGH_ROWS else LEAST_FOLDS
 
 
 def with_score(trained: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:

@@ -315,7 +315,7 @@ def exclusive(path: AnyPath) -> Iterator[None]:
 # since the solver's start, objective, gap and, if known, the error on held-out rows; further values
 # are JSON in the column `more`.
 
-MEASURES = {
+STEP_NUMBERS = {
     "output": int,
     "iteration": int,
     "seconds": float,
@@ -325,7 +325,7 @@ MEASURES = {
 }
 TRACES = Sheet(
     "trace file",
-    {"key": str, "created": str, "step": int, **MEASURES, "more": dict},
+    {"key": str, "created": str, "step": int, **STEP_NUMBERS, "more": dict},
     frozenset(("key", "step")),
 )
 
@@ -347,10 +347,10 @@ def append_steps(path: AnyPath, key: str, steps: list[JsonObject]) -> None:
     created = datetime.now(UTC).isoformat(timespec="seconds")
     rows = []
     for number, step in enumerate(steps):
-        measures = {name: step[name] for name in MEASURES if name in step}
-        more = {name: value for name, value in step.items() if name not in MEASURES}
+        numbers = {name: step[name] for name in STEP_NUMBERS if name in step}
+        more = {name: value for name, value in step.items() if name not in STEP_NUMBERS}
         row = {"key": key, "created": created, "step": number, "more": more or None}
-        rows.append(row | measures)
+        rows.append(row | numbers)
     TRACES.append(path, rows)
 
 
@@ -366,7 +366,7 @@ def read_steps(path: AnyPath) -> dict[str, list[JsonObject]]:
     for _, values in TRACES.read(path):
         if values["step"] == 0:
             traces[values["key"]] = []
-        step = {name: values[name] for name in MEASURES} | (values["more"] or {})
+        step = {name: values[name] for name in STEP_NUMBERS} | (values["more"] or {})
         step = {name: value for name, value in step.items() if value is not None}
         traces.setdefault(values["key"], []).append(step)
     return traces

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from rfx.errors import UsageError, quoted
 from rfx.fitting import assessment, pipeline
 from rfx.fitting.assessment import Assessment, AssessmentPlan, Trained
 from rfx.fitting.held_out import LEAVE_ONE_OUT
+from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Listening
 from rfx.fitting.progress import Progress
 from rfx.fitting.run_facts import RunFacts, Score
@@ -337,7 +338,7 @@ class _Scored:
     """A result, its model, and the model's decision values for the rows of the score, if any."""
 
     result: Result
-    model: pipeline.Pipeline
+    model: Pipeline
     decision: np.ndarray | None
 
 
@@ -354,12 +355,13 @@ def _baselines(run: Run, trained: Trained, scored: _Scored) -> dict[str, object]
     return {"seconds_baseline": scores.seconds, "baseline": entry}
 
 
-def _timings(times: int, trained, table: TrainingTable) -> dict[str, float]:
+def _timings(times: int, model: Pipeline, table: TrainingTable) -> dict[str, float]:
     """The least processor seconds of all threads of so many fits with the chosen options, and of as
     many predictions of the test rows; and the peak memory of the fits, without their choice.
     """
     env.reset_peak_rss()
-    trainer = Trainer(trained.chosen, table.schema)
+    assert model.chosen is not None
+    trainer = Trainer(model.chosen, table.schema)
     fit = partial(assessment.fit_all_rows, trainer, table, Listening())
     # one model at a time, whose memory is that of a fit
     outcomes = [fit().outcome for _ in range(times)]
@@ -371,27 +373,36 @@ def _timings(times: int, trained, table: TrainingTable) -> dict[str, float]:
         return found
     ends = [time.process_time()]
     for _ in range(times):
-        trained.decision_function(table.X_test)
+        model.decision_function(table.X_test)
         ends.append(time.process_time())
     return found | {"least_seconds_cpu_predict": float(np.diff(ends).min())}
 
 
-def _results(run: Run, trained: Trained, points, paths, chosen=None) -> list[_Scored]:
+def _results(
+    run: Run,
+    trained: Trained,
+    points: Sequence[Pipeline],
+    paths: Sequence[Path | None],
+    chosen: Score | None = None,
+) -> list[_Scored]:
     """The result of each of the models `points` of a training, which are saved to the `paths`.
     chosen: see `execute`.
     """
     table = trained.table
     held = trained.assessment
     results = []
-    for place, (point, path) in enumerate(zip(points, paths)):
+    for place, (point, path) in enumerate(zip(points, paths, strict=True)):
         if held is not None and held.refitted:
             point = point.of_run(replace(point.run, seconds_held_out=held.seconds))
         point = scoring.judged(run, point, held, place)
-        results.append(_result_of(run, table, point, held, chosen, place, path))
+        evaluations = _Evaluations(
+            _on_test_rows(point, table), _on_held_out_rows(point, held, place)
+        )
+        results.append(_result_of(run, trained, point, evaluations, chosen, path))
     return results
 
 
-def _on_test_rows(point: pipeline.Pipeline, table: TrainingTable) -> Evaluation | None:
+def _on_test_rows(point: Pipeline, table: TrainingTable) -> Evaluation | None:
     if table.X_test is None:
         return None
     assert table.y_test is not None
@@ -399,9 +410,7 @@ def _on_test_rows(point: pipeline.Pipeline, table: TrainingTable) -> Evaluation 
     return evaluate(point, table.X_test, table.y_test, on)
 
 
-def _on_held_out_rows(
-    point: pipeline.Pipeline, held: Assessment | None, place: int
-) -> Evaluation | None:
+def _on_held_out_rows(point: Pipeline, held: Assessment | None, place: int) -> Evaluation | None:
     """The evaluation of the model number `place` by the rows held out of it."""
     if held is None:
         return None
@@ -427,7 +436,7 @@ class _Evaluations:
     def scores(self) -> list[Score]:
         return [one.score_on_rows for one in (self.tested, self.held_out) if one is not None]
 
-    def params(self, run: Run, point) -> JsonObject:
+    def params(self, run: Run, point: Pipeline) -> JsonObject:
         """The entries of params: the score of held-out rows in addition to test rows, and other
         measures if the run asks for one.
         """
@@ -441,13 +450,24 @@ class _Evaluations:
         return found
 
 
-def _metric_of(method) -> str:
-    return "rmse" if method.task == "regression" else "accuracy"
+def _metric_of(model: Pipeline) -> str:
+    """That of `Preprocessing.score`."""
+    return "rmse" if model.task == "regression" else "accuracy"
 
 
-def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
-    """The result of `point`, number `place` of a path; the model file also has its scores."""
-    evaluations = _Evaluations(_on_test_rows(point, table), _on_held_out_rows(point, held, place))
+def _result_of(
+    run: Run,
+    trained: Trained,
+    point: Pipeline,
+    evaluations: _Evaluations,
+    chosen: Score | None,
+    path: Path | None,
+) -> _Scored:
+    """The result of `point`, one of the models of a training, which is saved to the path with its
+    scores. chosen: see `execute`.
+    """
+    table = trained.table
+    held = trained.assessment
     shown = evaluations.shown
     scores = evaluations.scores
     more = evaluations.params(run, point)
@@ -458,7 +478,7 @@ def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
             scores.append(Score(_metric_of(point), more["train_score"], "the training rows", count))
         parts = _training_and_scored(table, held, shown)
         more["constant_score"] = constant(point, parts)
-        more |= _doubt(scores, chosen or _chosen(point), point, table, held)
+        more |= _doubt(scores, chosen or _score_of_choice(point), point, table, held)
     if held is None and chosen is not None:
         scores.insert(len(evaluations.scores), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
@@ -473,23 +493,27 @@ def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
     return _Scored(row, point, None if shown is None else shown.decision)
 
 
-def _training_and_scored(table, held, shown: Evaluation | None) -> list[tuple]:
+def _training_and_scored(
+    table: TrainingTable, held: Assessment | None, shown: Evaluation | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """(targets to train on, targets of the score), for each part of the held-out rows."""
+    y = table.y_train
+    assert y is not None
     if shown is None:
-        return [(table.y_train, table.y_train)]
+        return [(y, y)]
     if held is None or table.X_test is not None:
-        return [(table.y_train, shown.y)]
-    return [(table.y_train[kept], table.y_train[out]) for kept, out in held.parts]
+        return [(y, shown.y)]
+    return [(y[kept], y[out]) for kept, out in held.parts]
 
 
-def _left_out_score(point) -> list[Score]:
+def _left_out_score(point: Pipeline) -> list[Score]:
     """The score of the rows left out of the model itself; empty if it has none."""
     outcome = point.outcome
-    count = outcome.leave_one_out_rows
-    if count is None:
+    score, count = outcome.leave_one_out, outcome.leave_one_out_rows
+    if score is None or count is None:
         return []
     on = f"{count:,} rows by {outcome.leave_one_out_by or LEAVE_ONE_OUT}"
-    return [Score(_metric_of(point), outcome.leave_one_out, on, count)]
+    return [Score(_metric_of(point), score, on, count)]
 
 
 def _inputs_of(run: Run, found: Result) -> JsonObject:
@@ -506,21 +530,28 @@ def _inputs_of(run: Run, found: Result) -> JsonObject:
     return entries
 
 
-def _doubt(scores: list[Score], chosen: Score | None, point, table, held) -> dict:
+def _doubt(
+    scores: list[Score],
+    chosen: Score | None,
+    point: Pipeline,
+    table: TrainingTable,
+    held: Assessment | None,
+) -> JsonObject:
     """The entry `doubt` of a row whose model scores far below the models that were evaluated when
     its options were chosen.
 
     scores: those of the row. Without test rows, the model is evaluated on the held-out rows, which
     it was fitted to.
     """
-    refitted = held is not None and held.refitted
     final = scores[0]
-    before = scores[-1] if refitted else chosen
-    if refitted and table.X_test is None:
-        rows = np.concatenate([out for _, out in held.parts])
-        targets = np.asarray(table.y_train)[rows]
-        again = evaluate(point, table.X_train[rows], targets, "its training rows")
-        final = replace(final, score=again.score, on=again.on)
+    before = chosen
+    if held is not None and held.refitted:
+        before = scores[-1]
+        if table.X_test is None:
+            rows = np.concatenate([out for _, out in held.parts])
+            targets = np.asarray(table.y_train)[rows]
+            again = evaluate(point, table.X_train[rows], targets, "its training rows")
+            final = replace(final, score=again.score, on=again.on)
     if before is None or before.metric != final.metric or not final.far_below(before):
         return {}
     return {
@@ -532,7 +563,7 @@ def _doubt(scores: list[Score], chosen: Score | None, point, table, held) -> dic
     }
 
 
-def _chosen(point) -> Score | None:
+def _score_of_choice(point: Pipeline) -> Score | None:
     """The score of the method's last choice of lambda on held-out rows; None if it is not that of
     the targets themselves.
     """
@@ -579,9 +610,9 @@ def _asked(run: Run, found: Result) -> dict:
     }
 
 
-def _on_training_rows(method, table: TrainingTable) -> dict:
+def _on_training_rows(model: Pipeline, table: TrainingTable) -> JsonObject:
     assert table.y_train is not None
-    entries = evaluate(method, table.X_train, table.y_train).as_dict()
+    entries = evaluate(model, table.X_train, table.y_train).as_dict()
     return _prefixed("train", entries, "score", "relative_error")
 
 
@@ -625,25 +656,21 @@ def execute_path(
         return [one.result for one in found]
 
 
-def steps_of(method: pipeline.Pipeline) -> list[dict]:
-    """The steps of a trained method; only its end if its solver reports none. At least one."""
-    if getattr(method, "trace", None):
-        return list(method.trace)
-    entries = {name: method.info.get(entry) for name, entry in _END.items()}
+def steps_of(model: Pipeline) -> list[dict]:
+    """The steps of a model's training; only its end if its solver reports none. At least one."""
+    if getattr(model, "trace", None):
+        return list(model.trace)
+    entries = {name: model.info.get(entry) for name, entry in _END.items()}
     return [{name: value for name, value in entries.items() if value is not None}]
 
 
-def result(
-    method: pipeline.Pipeline, model_bytes: int, evaluation: Evaluation | None = None
-) -> Result:
-    """The result of a trained method and its evaluation; params holds every option and the learnt
-    values.
-    """
-    info = method.info
+def result(model: Pipeline, model_bytes: int, evaluation: Evaluation | None = None) -> Result:
+    """The result of a model and its evaluation; params holds every option and the learnt values."""
+    info = model.info
     entries = {} if evaluation is None else evaluation.as_dict()
     params = {
         name: value
-        for name, value in method.method.values.items()
+        for name, value in model.method.values.items()
         if value is not None and name not in IN_COLUMNS
     }
     params |= {

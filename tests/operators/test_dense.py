@@ -13,18 +13,16 @@ from rfx.operators import linear_algebra
 from rfx.operators.blocks import weighted_gram
 from rfx.operators.linear_algebra import corner, keep_corner, solve_rows
 
-RNG = np.random.default_rng(0)
 
-
-def positive(size, dtype=np.float64):
-    B = RNG.standard_normal((size, size))
+def positive(rng, size, dtype=np.float64):
+    B = rng.standard_normal((size, size))
     return (B @ B.T / size + np.eye(size)).astype(dtype)
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 100])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_factor_and_the_other_triangle(size, dtype):
-    A = positive(size, dtype)
+def test_factor_and_the_other_triangle(size, dtype, rng):
+    A = positive(rng, size, dtype)
     work = np.array(A, order="F")
     above = np.triu_indices(size, 1)
     # a signalling NaN, which uninitialised memory may contain
@@ -43,7 +41,7 @@ def test_factor_and_the_other_triangle(size, dtype):
 @pytest.mark.parametrize("size", [70, 600])
 def test_systems(shape, dtype, size, rng):
     shape = (size, *shape)
-    A, b = positive(size), rng.standard_normal(shape)
+    A, b = positive(rng, size), rng.standard_normal(shape)
     factor = linear_algebra.positive(np.array(A, dtype, order="F"))
     factor[np.triu_indices(size, 1)] = 7
     before = b.copy()
@@ -52,15 +50,15 @@ def test_systems(shape, dtype, size, rng):
     assert found.shape == shape and np.array_equal(b, before)
 
 
-def test_order_of_the_minor_that_is_not_positive():
-    A = positive(60)
+def test_order_of_the_minor_that_is_not_positive(rng):
+    A = positive(rng, 60)
     A[37, 37] = -1
     assert linear_algebra.factor_in_place(np.asfortranarray(A), tile_rows=16) == 38
 
 
 @pytest.mark.usefixtures("shared_out")
-def test_threads_change_nothing(by_threads):
-    A = positive(200)
+def test_threads_change_nothing(by_threads, rng):
+    A = positive(rng, 200)
 
     def factor():
         L = np.asfortranarray(A)

@@ -23,11 +23,14 @@ from rfx.solvers.l1.newton import solve_l1
 from rfx.solvers.l2 import solve_dual_l2, solve_dual_ridge, solve_l2
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (700, 5))
 MAP = sample("gaussian", 5, 90, 3, gamma=1.0)
 WIDE = sample("gaussian", 5, 90, 3, gamma=1.0, dtype=np.float64)
 SCALE = 0.3
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(-1, 1, (700, 5))
 
 
 class Recomputed(Matrix):
@@ -72,61 +75,61 @@ class SplitConstraint(Recomputed):
         return SplitConstraint(self.Z[:, index])
 
 
-def features(dtype=np.float32):
+def features(X, dtype=np.float32):
     return (SCALE * (MAP if dtype == np.float32 else WIDE).transform(X.astype(dtype))).astype(dtype)
 
 
-def bins(rows=X, n_grids=11):
+def bins(rows, n_grids=11):
     ids, found = sample_grids("laplacian", rows.shape[1], n_grids, 0, gamma=1.0).number(rows)
     return BinnedMatrix(ids, found.starts)
 
 
-def held_columns():
+def held_columns(X):
     Z = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128)
     return CachedColumns(Z, np.arange(0, 90, 2))
 
 
-def signs():
-    found, Z = np.where(features() > 0, 1, -1), SignColumns(700)
+def signs(X):
+    found, Z = np.where(features(X) > 0, 1, -1), SignColumns(700)
     for start, stop in ((0, 1), (1, 8), (8, 90)):
         Z.append(found[:, start:stop])
     return Z, found
 
 
-def codes(kind):
+def codes(X, kind):
     Z = coded(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), kind)
     return Z, Z.to_array()
 
 
-# name -> (matrix, the same in plain float64)
-def few():
+def few(X):
     """Features most of which are zero."""
-    return np.where(np.abs(features()) > 0.1, features(), np.float32(0))
+    return np.where(np.abs(features(X)) > 0.1, features(X), np.float32(0))
 
 
+# name -> function from rows to (matrix, the same as a plain array)
 KINDS = {
-    "dense": lambda: (DenseMatrix(features()), features()),
-    "dense in float64": lambda: (DenseMatrix(features(np.float64)), features(np.float64)),
-    "dense by columns": lambda: (DenseMatrix(np.asfortranarray(features())), features()),
-    "some rows of an array": lambda: (
-        DenseMatrix(features()).rows(np.arange(650, 30, -2)),
-        features()[650:30:-2],
+    "dense": lambda X: (DenseMatrix(features(X)), features(X)),
+    "dense in float64": lambda X: (DenseMatrix(features(X, np.float64)), features(X, np.float64)),
+    "dense by columns": lambda X: (DenseMatrix(np.asfortranarray(features(X))), features(X)),
+    "some rows of an array": lambda X: (
+        DenseMatrix(features(X)).rows(np.arange(650, 30, -2)),
+        features(X)[650:30:-2],
     ),
-    "partly in memory": lambda: (
+    "partly in memory": lambda X: (
         hold_part(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), 0.1),
-        features(),
+        features(X),
     ),
-    "computed": lambda: (MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features()),
-    "computed from sparse rows": lambda: (MapMatrix(MAP, sp.csr_matrix(X), SCALE), features()),
-    "some columns held": lambda: (held_columns(), features() * (np.arange(90) % 2 == 0)),
-    "binned": lambda: (bins(), bins().to_array()),
-    "binned, by columns": lambda: (bins().by_columns(), bins().to_array()),
-    "least that a kind defines": lambda: (Recomputed(features()), features()),
-    "sparse": lambda: (SparseMatrix(sp.csr_matrix(few()), np.float32), few()),
+    "computed": lambda X: (MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features(X)),
+    "computed from sparse rows": lambda X: (MapMatrix(MAP, sp.csr_matrix(X), SCALE), features(X)),
+    "some columns held": lambda X: (held_columns(X), features(X) * (np.arange(90) % 2 == 0)),
+    "binned": lambda X: (bins(X), bins(X).to_array()),
+    "binned, by columns": lambda X: (bins(X).by_columns(), bins(X).to_array()),
+    "least that a kind defines": lambda X: (Recomputed(features(X)), features(X)),
+    "sparse": lambda X: (SparseMatrix(sp.csr_matrix(few(X)), np.float32), few(X)),
     "signs by columns": signs,
-    "codes of 8 bits": lambda: codes(np.int8),
-    "codes of 16 bits": lambda: codes(np.int16),
-    "parts elsewhere": lambda: (SplitConstraint(features()), features()),
+    "codes of 8 bits": lambda X: codes(X, np.int8),
+    "codes of 16 bits": lambda X: codes(X, np.int16),
+    "parts elsewhere": lambda X: (SplitConstraint(features(X)), features(X)),
 }
 
 
@@ -143,9 +146,9 @@ ALIKE = (
 
 
 @pytest.fixture(params=list(KINDS))
-def kind(request):
+def kind(request, X):
     """(matrix, array of float64)."""
-    Z, plain = KINDS[request.param]()
+    Z, plain = KINDS[request.param](X)
     return Z, np.asarray(plain, np.float64)
 
 
@@ -288,7 +291,7 @@ def wide(order):
     return DenseMatrix(np.asarray(rng.standard_normal((4000, 2000), np.float32), order=order))
 
 
-def in_small_blocks(block, kind=np.asarray):
+def in_small_blocks(X, block, kind=np.asarray):
     return MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block)
 
 
@@ -297,15 +300,15 @@ def in_small_blocks(block, kind=np.asarray):
 @pytest.mark.parametrize(
     ("make", "outputs"),
     [
-        *((lambda name=name: KINDS[name]()[0], ()) for name in ALIKE),
-        *((lambda order=order: wide(order), (10,)) for order in "CF"),
-        *((lambda block=block: in_small_blocks(block), ()) for block in (3, 100)),
-        (lambda: in_small_blocks(100, sp.csr_matrix), ()),
+        *((lambda X, name=name: KINDS[name](X)[0], ()) for name in ALIKE),
+        *((lambda X, order=order: wide(order), (10,)) for order in "CF"),
+        *((lambda X, block=block: in_small_blocks(X, block), ()) for block in (3, 100)),
+        (lambda X: in_small_blocks(X, 100, sp.csr_matrix), ()),
     ],
 )
-def test_threads_change_no_bit(make, outputs, set_sizes, by_threads):
+def test_threads_change_no_bit(make, outputs, set_sizes, by_threads, X):
     set_sizes(mapped, _LEAST_ROWS=1, _CACHED_BYTES=7 * 90 * 4)  # seven rows at a time
-    Z, rng = make(), np.random.default_rng(2)
+    Z, rng = make(X), np.random.default_rng(2)
     W, U = rng.standard_normal((Z.shape[1], *outputs)), rng.standard_normal((Z.shape[0], *outputs))
     weights = rng.random(Z.shape[0])
 
@@ -319,14 +322,14 @@ def test_threads_change_no_bit(make, outputs, set_sizes, by_threads):
 
 
 @pytest.mark.parametrize("kind", [None, np.int8])
-def test_as_many_rows_as_fit_are_held_and_computed_once(kind):
+def test_as_many_rows_as_fit_are_held_and_computed_once(kind, X):
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
     most_mb = 0.1 if kind is None else 0.025
     part, count = hold_part(Z, most_mb, kind), int(0.1 * 2**20 / (90 * 4))
     assert isinstance(part, SplitRows)
     assert sum(made) == count < 700
-    near(part.matvec(np.ones(90)), features().sum(axis=1), 1e-2)
+    near(part.matvec(np.ones(90)), features(X).sum(axis=1), 1e-2)
     assert sum(made) == 700
     made.clear()
     assert not hold_part(Z, 10 * most_mb, kind).computed
@@ -335,9 +338,9 @@ def test_as_many_rows_as_fit_are_held_and_computed_once(kind):
 
 
 @pytest.mark.parametrize(("kind", "allowed"), [(np.int8, 1e-4), (np.int16, 1e-8)])
-def test_a_code_is_off_by_half_a_unit_at_most(kind, allowed):
+def test_a_code_is_off_by_half_a_unit_at_most(kind, allowed, X):
     assert code_type(MapMatrix(MAP, X.astype(np.float32), SCALE), allowed) == kind
-    plain = features()
+    plain = features(X)
     plain[7], limit = 0, np.iinfo(kind).max
     units = np.abs(plain).max(axis=1) / limit
     error = np.abs(coded(DenseMatrix(plain), kind).to_array() - plain)
@@ -349,7 +352,7 @@ def test_a_code_is_off_by_half_a_unit_at_most(kind, allowed):
     np.testing.assert_allclose(coded(DenseMatrix(signs), kind).to_array(), signs, rtol=1e-6)
 
 
-def test_features_are_coded_only_if_errors_are_allowed():
+def test_features_are_coded_only_if_errors_are_allowed(X):
     assert code_type(MapMatrix(MAP, X.astype(np.float32), SCALE), 1e-12) is None
     assert code_type(MapMatrix(WIDE, X, SCALE), 1.0) is None
 
@@ -373,7 +376,7 @@ class Counted:
         return Counted(self.inner.select(index), self.made)
 
 
-def test_what_has_no_weight_is_not_computed():
+def test_what_has_no_weight_is_not_computed(X):
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE)
     Z.matvec(np.zeros(90))
@@ -482,9 +485,9 @@ def test_every_solver_over_every_kind(name, kind):
 
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "L1 by grids"])
-def test_a_callback_sees_every_step(name):
+def test_a_callback_sees_every_step(name, X):
     form, solve = SOLVERS[name]
-    Z, plain = KINDS["dense"]()
+    Z, plain = KINDS["dense"](X)
     seen, y = [], targets(np.asarray(plain, np.float64), form)
 
     def callback(entry, coef):

@@ -11,9 +11,12 @@ from rfx.errors import DataError
 from rfx.features.binning import WIDTHS, BinningMap, _starts, sample_grids
 from rfx.operators.binned import BinnedMatrix
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (300, 4))
 GAMMA = 0.8
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(-1, 1, (300, 4))
 
 
 def cells(grids, rows):
@@ -27,7 +30,7 @@ def partition(ids):
 
 
 @pytest.mark.parametrize("kernel", list(WIDTHS))
-def test_collisions_have_the_kernels_probability(kernel):
+def test_collisions_have_the_kernels_probability(kernel, X):
     n = 40_000
     ids, _ = sample_grids(kernel, 4, n, 3, gamma=GAMMA).number(X[:12])
     exact = kernels.block(kernel, X[:12], X[:12], {"gamma": GAMMA})
@@ -53,7 +56,7 @@ def test_widths_have_the_density_of_the_second_derivative(kernel):
     )
 
 
-def test_bins_are_the_cells_in_order_of_appearance():
+def test_bins_are_the_cells_in_order_of_appearance(X):
     grids = sample_grids("laplacian", 4, 40, 1, gamma=2.0)
     ids, bins = grids.number(X)
     assert ids.shape == (40, 300) and ids.dtype == np.uint16 and bins.starts[-1] == len(bins.keys)
@@ -68,7 +71,7 @@ def test_bins_are_the_cells_in_order_of_appearance():
     assert np.array_equal(grids.find(X, bins), ids)
 
 
-def test_growing_keeps_earlier_grids_and_seeds_differ():
+def test_growing_keeps_earlier_grids_and_seeds_differ(X):
     whole, part, later = (
         sample_grids("laplacian", 4, n, 5, gamma=1.0, start=s)
         for n, s in ((30, 0), (11, 0), (19, 11))
@@ -107,7 +110,7 @@ def test_many_rows_take_four_bytes():
     assert ids.dtype == np.int32 and len(bins.of(0)) == ids[0].max() + 1 > 2**16
 
 
-def test_identical_rows_and_constant_columns():
+def test_identical_rows_and_constant_columns(X):
     rows = np.column_stack([np.repeat(X[:5, :1], 3, axis=0), np.full(15, 7.5)])
     ids, bins = sample_grids("laplacian", 2, 50, 0, gamma=1.0).number(rows)
     assert np.array_equal(ids, ids[:, ::3].repeat(3, axis=1)) and np.diff(bins.starts).max() <= 5
@@ -137,7 +140,7 @@ def test_width_of_zero_is_made_positive():
     )
 
 
-def test_rows_of_another_width_are_refused():
+def test_rows_of_another_width_are_refused(X):
     with pytest.raises(DataError, match="have 4 features, but the map was made for 2"):
         sample_grids("laplacian", 2, 3, 0, gamma=1.0).number(X)
 
@@ -154,7 +157,7 @@ def test_offsets_beyond_two_to_the_31():
 
 
 @pytest.mark.parametrize("n_grids", [1, 3, 4, 39])
-def test_transform_is_the_matrix_of_the_bins(n_grids, rng):
+def test_transform_is_the_matrix_of_the_bins(n_grids, rng, X):
     rows = np.where(rng.random((300, 4)) < 0.5, X, 0.0)
     grids = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0)
     ids, bins = grids.number(rows)
@@ -168,7 +171,7 @@ def test_transform_is_the_matrix_of_the_bins(n_grids, rng):
     assert part.shape == (0, len(bins.keys))
 
 
-def test_unseen_bins_have_weight_zero(rng):
+def test_unseen_bins_have_weight_zero(rng, X):
     grids = sample_grids("laplacian", 4, 60, 1, gamma=2.0)
     _, bins = grids.number(X[:100])
     coef = rng.standard_normal((len(bins.keys), 2))

@@ -15,8 +15,6 @@ from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, base, random, sample
 from rfx.features.dotproduct import DotProductMap
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (12, 6))
 RADIUS = 2.6
 LO, HI = np.full(6, -1.0), np.array([1.0, 2.0, 0.5, 1.0, 1.5, 3.0])
 PARAMS = {
@@ -44,7 +42,12 @@ NAMES = [name for name in MAPS if name in PARAMS]
 OTHERS = {"linear": {}}
 
 
-def exact(name):
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(-1, 1, (12, 6))
+
+
+def exact(X, name):
     """The kernel of `suited(name, X)`, whose formula test_kernels tests."""
     rows = suited(name, X)
     return kernels.block(name, rows, rows, PARAMS[name])
@@ -55,7 +58,7 @@ def exact(name):
     ("name", "variant"),
     [(name, variant) for name in NAMES for variant in MAPS[name].variants_of(name)],
 )
-def test_mean_product_is_the_kernel(name, variant):
+def test_mean_product_is_the_kernel(name, variant, X):
     n = 200_000
     feature_map = sample(name, 6, n, seed=3, variant=variant, dtype=np.float64, **PARAMS[name])
     Z = feature_map.transform(suited(name, X))
@@ -64,7 +67,7 @@ def test_mean_product_is_the_kernel(name, variant):
     parts = [Z[:, k::size] for k in range(size)]
     mean = Z @ Z.T / n
     square = sum((a * b) @ (a * b).T for a in parts for b in parts) / (n * size)
-    error = mean - exact(name)
+    error = mean - exact(X, name)
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0) * size / n)
     assert np.all(np.abs(error) <= 4.5 * deviation + 1e-12)
 
@@ -74,7 +77,7 @@ def test_mean_product_is_the_kernel(name, variant):
     ("name", "variant"),
     [(name, variant) for name in [*NAMES, *OTHERS] for variant in MAPS[name].variants_of(name)],
 )
-def test_feature_depends_on_seed_and_index_alone(name, variant):
+def test_feature_depends_on_seed_and_index_alone(name, variant, X):
     params = (PARAMS | OTHERS)[name]
     whole = sample(name, 6, 41, seed=5, variant=variant, **params)
     grown = sample(name, 6, 23, seed=5, variant=variant, **params)
@@ -113,13 +116,13 @@ def test_sparsity_and_file_form_change_nothing(name, variant, rng):
         np.testing.assert_allclose(other, reference, atol=1e-9)
 
 
-def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
+def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant(X):
     feature_map = sample("perceptron", 6, 60_000, seed=3, dtype=np.float64, radius=RADIUS).fit(
         X, "range"
     )
     Z = feature_map.transform(X)
     products = Z[:, None, :] * Z[None, :, :]
-    difference = products.mean(-1) - exact("perceptron")
+    difference = products.mean(-1) - exact(X, "perceptron")
     deviation = products.std(-1) / math.sqrt(products.shape[-1])
     assert np.all(np.abs(difference - np.diag(difference).mean()) <= 5 * deviation + 1e-3)
     assert np.all(np.ptp(Z, axis=0) > 0)  # every feature separates some rows
@@ -130,7 +133,7 @@ def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
 
 
 @pytest.mark.parametrize("variant", ["offset", "range"])
-def test_perceptrons_of_scale_unit_are_plus_and_minus_one(variant):
+def test_perceptrons_of_scale_unit_are_plus_and_minus_one(variant, X):
     raw, unit = (
         sample("perceptron", 6, 50_000, seed=3, dtype=np.float64, radius=RADIUS, **more).fit(
             X, variant
@@ -145,7 +148,7 @@ def test_perceptrons_of_scale_unit_are_plus_and_minus_one(variant):
     if variant == "offset":
         products = Z[:, None, :] * Z[None, :, :]
         deviation = products.std(-1) / math.sqrt(products.shape[-1])
-        expected = exact("perceptron") / exact("perceptron")[0, 0]  # (c_d / R) K_P
+        expected = exact(X, "perceptron") / exact(X, "perceptron")[0, 0]  # (c_d / R) K_P
         assert np.all(np.abs(products.mean(-1) - expected) <= 4.5 * deviation + 1e-12)
 
 
@@ -174,13 +177,13 @@ def test_a_row_of_zeros_has_arccosine_features_zero(order):
     assert not sample(f"arccosine-{order}", 5, 40, seed=1).transform(np.zeros((3, 5))).any()
 
 
-def test_rows_of_another_width_are_refused():
+def test_rows_of_another_width_are_refused(X):
     with pytest.raises(DataError, match="have 6 features, but the map was made for 3"):
         sample("gaussian", 3, 4, 0, gamma=1.0).transform(X)
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)
-def test_weights_of_features(name, variant):
+def test_weights_of_features(name, variant, X):
     params, rows = PARAMS.get(name, {}), suited(name, X)
     whole = sample(name, 6, 20, seed=1, variant=variant, dtype=np.float64, **params)
     chosen, weights = np.array([3, 17, 3, 0]), np.array([0.5, 2.0, 1.0, 3.0])

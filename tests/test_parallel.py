@@ -25,12 +25,19 @@ from rfx.methods import create
 
 pytestmark = pytest.mark.threads
 
-rng = np.random.default_rng(0)
-X = rng.normal(size=(120, 5))
-y = (X[:, 0] * X[:, 1] > 0).astype(int)
-
 # one for each kind of loop: kernels, features, bins, columns
 NAMES = ["KernelClassifier", "RFClassifier", "RBClassifier", "SparseRFClassifier"]
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).normal(size=(120, 5))
+
+
+@pytest.fixture(scope="module")
+def y(X):
+    """Two classes of X."""
+    return (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
 @pytest.fixture
@@ -79,7 +86,7 @@ def blas_threads() -> list[int]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_fork_after_a_fit_fits_and_predicts(two_threads, name):
+def test_a_fork_after_a_fit_fits_and_predicts(two_threads, name, X, y):
     fitted = made(name).fit(X, y)
     before = fitted.predict(X)
 
@@ -93,7 +100,7 @@ def test_a_fork_after_a_fit_fits_and_predicts(two_threads, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
-def test_grid_search_in_two_processes_after_a_fit(two_threads, backend):
+def test_grid_search_in_two_processes_after_a_fit(two_threads, backend, X, y):
     made("KernelClassifier").fit(X, y)
     search = partial(GridSearchCV, made("KernelClassifier"), {"lam": [0.1, 1.0]}, cv=2)
     alone = search().fit(X, y).cv_results_["mean_test_score"]
@@ -188,7 +195,7 @@ def test_an_interrupt_leaves_the_parts_that_are_not_begun(two_threads):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(0, 3), (7, 0), (40, 30), (50, 1100)])
-def test_a_gram_matrix_by_any_number_of_threads(shared_out, by_threads, dtype, shape):
+def test_a_gram_matrix_by_any_number_of_threads(shared_out, by_threads, dtype, shape, rng):
     A = rng.normal(size=shape).astype(dtype)
 
     def gram():
@@ -206,7 +213,7 @@ def test_a_gram_matrix_by_any_number_of_threads(shared_out, by_threads, dtype, s
 # ---------------------------------------------------------------------------- BLAS
 
 
-def test_blas_has_one_thread_in_a_fit_and_its_own_number_afterwards():
+def test_blas_has_one_thread_in_a_fit_and_its_own_number_afterwards(X, y):
     usual, seen = blas_threads(), []
     method = create("sparse-rf", lam=0.1, gamma=1.0, n_features=100, task="binary", max_iter=3)
     model = method.fit(X, y.astype(float), progress=lambda entry: seen.append(blas_threads()))

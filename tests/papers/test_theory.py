@@ -58,9 +58,6 @@ def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
         assert noise < 0.06
 
 
-RNG = np.random.default_rng(3)
-X = RNG.uniform(-1, 1, (200, 3))
-Y = np.where(np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(200) > 0, 1.0, -1.0)
 GIVEN = {
     "kernel": "perceptron",
     "perceptron_scale": "unit",
@@ -70,9 +67,18 @@ GIVEN = {
 }
 
 
-def fitted(method, **given):
+@pytest.fixture(scope="module")
+def waves():
+    """200 rows, and labels with noise."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (200, 3))
+    values = np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(200)
+    return SimpleNamespace(X=X, y=np.where(values > 0, 1.0, -1.0))
+
+
+def fitted(waves, method, **given):
     """A trained method as a row of results."""
-    model = create(method, task="binary", **given).fit(X, Y)
+    model = create(method, task="binary", **given).fit(waves.X, waves.y)
     own = {name: model.info[name] for name in ("objective", "gap", "lam", "n_features")}
     params = {name: value for name, value in model.info.items() if name not in results.COLUMNS}
     return Result(
@@ -82,7 +88,7 @@ def fitted(method, **given):
         dataset="some",
         kernel=given["kernel"],
         metric="accuracy",
-        n_train=len(X),
+        n_train=len(waves.X),
         score=0.9,
         threads=1,
         cpu="A Processor",
@@ -99,15 +105,16 @@ def labelled(row, label):
 
 
 @pytest.fixture(scope="module")
-def corollary():
+def corollary(waves):
     points = [(size, seed) for size in (4, 16, 64, 256, 4096) for seed in range(3)]
-    rows = [fitted("kernel", **GIVEN, bias=False, tol=1e-8)]
+    rows = [fitted(waves, "kernel", **GIVEN, bias=False, tol=1e-8)]
     rows += [
-        fitted("sparse-rf", **GIVEN, n_features=size, tol=1e-6, seed=seed)
+        fitted(waves, "sparse-rf", **GIVEN, n_features=size, tol=1e-6, seed=seed)
         for size, seed in points[:-2]
     ]
     rows += [
-        fitted("rf", **GIVEN, n_features=size, tol=1e-8, seed=seed) for size, seed in points[:9]
+        fitted(waves, "rf", **GIVEN, n_features=size, tol=1e-8, seed=seed)
+        for size, seed in points[:9]
     ]
     return [labelled(row, "corollary1") for row in rows]
 
@@ -201,7 +208,7 @@ def test_the_bound_of_theorem_1_holds(theorem):
     assert found[0].reference.kappa < found[1].reference.kappa  # kappa grows with gamma
 
 
-def test_a_grid_has_many_bins_so_that_the_l1_norm_of_the_kernel_machine_is_above_its_l2_norm():
+def test_a_grid_has_many_bins_so_that_the_l1_norm_of_the_kernel_machine_is_above_its_l2_norm(waves):
     model = create(
         "kernel",
         task="binary",
@@ -211,7 +218,7 @@ def test_a_grid_has_many_bins_so_that_the_l1_norm_of_the_kernel_machine_is_above
         scaling="none",
         lam=2.0,
         bias=False,
-    ).fit(X, Y)
+    ).fit(waves.X, waves.y)
     grids = sample_grids("laplacian", 3, 2000, 0, gamma=3.0)
     ids, bins = grids.number(model.model.support)
     sums = np.zeros(len(bins.keys))
@@ -225,15 +232,15 @@ def test_a_grid_has_many_bins_so_that_the_l1_norm_of_the_kernel_machine_is_above
 
 
 @pytest.fixture(scope="module")
-def theorem():
+def theorem(waves):
     rows = []
     for gamma in (0.5, 3.0):
         given = {"kernel": "laplacian", "gamma": gamma, "loss": "squared_hinge", "scaling": "none"}
-        rows.append(fitted("kernel", **given, lam=2.0, bias=False, tol=1e-8))
+        rows.append(fitted(waves, "kernel", **given, lam=2.0, bias=False, tol=1e-8))
         for size, seed in itertools.product((1, 4, 16, 256), range(4)):
             given |= {"n_grids": size, "seed": seed, "tol": 1e-6}
-            rows.append(fitted("sparse-rb", **given, lam=2.0 / math.sqrt(size)))
-            rows.append(fitted("rb", **given, lam=2.0))
+            rows.append(fitted(waves, "sparse-rb", **given, lam=2.0 / math.sqrt(size)))
+            rows.append(fitted(waves, "rb", **given, lam=2.0))
     return [labelled(row, "theorem1") for row in rows]
 
 

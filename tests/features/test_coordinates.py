@@ -5,6 +5,7 @@ references, limits.
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,9 +24,13 @@ from rfx.operators.mapped import feature_matrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.operators.sparse import SparseMatrix
 
-RNG = np.random.default_rng(0)
 ACGT = [ord(letter) for letter in "ACGT"]
-SEQUENCES = RNG.choice(ACGT, (30, 9)).astype(float)
+
+
+@pytest.fixture(scope="module")
+def sequences():
+    """The codes of 30 sequences of nine letters."""
+    return np.random.default_rng(0).choice(ACGT, (30, 9)).astype(float)
 
 
 def naive(sequences, k):
@@ -72,32 +77,32 @@ def test_wide_sparse_rows_are_never_dense(rng):
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_kmers_equal_a_naive_count(k, rng):
+def test_kmers_equal_a_naive_count(k, rng, sequences):
     params = {"alphabet": ACGT, "k": k}
-    expected = naive(SEQUENCES, k)
+    expected = naive(sequences, k)
     total = offsets(9, 4, k)[-1]
     assert expected.shape[1] == total
     feature_map = sample("kmers", 9, total, seed=1, dtype=np.float64, **params)
     np.testing.assert_allclose(
-        feature_map.transform(SEQUENCES),
+        feature_map.transform(sequences),
         np.sqrt(total) * expected[:, feature_map.arrays["columns"]],
     )
     U = rng.standard_normal((30, 2))
     np.testing.assert_allclose(
-        feature_map.quick_adjoint(SEQUENCES, U), feature_map.transform(SEQUENCES).T @ U, atol=1e-9
+        feature_map.quick_adjoint(sequences, U), feature_map.transform(sequences).T @ U, atol=1e-9
     )
     part = feature_map.select([3, 0, 3])
     np.testing.assert_allclose(
-        part.transform(SEQUENCES), feature_map.transform(SEQUENCES)[:, [3, 0, 3]]
+        part.transform(sequences), feature_map.transform(sequences)[:, [3, 0, 3]]
     )
-    np.testing.assert_allclose(part.transform(sp.csr_matrix(SEQUENCES)), part.transform(SEQUENCES))
+    np.testing.assert_allclose(part.transform(sp.csr_matrix(sequences)), part.transform(sequences))
 
 
-def test_words_longer_than_the_sequence():
+def test_words_longer_than_the_sequence(sequences):
     feature_map = sample("kmers", 2, 8 + 16, seed=1, dtype=np.float64, alphabet=ACGT, k=5)
     np.testing.assert_allclose(
-        feature_map.transform(SEQUENCES[:, :2]),
-        np.sqrt(24) * naive(SEQUENCES[:, :2], 2)[:, feature_map.arrays["columns"]],
+        feature_map.transform(sequences[:, :2]),
+        np.sqrt(24) * naive(sequences[:, :2], 2)[:, feature_map.arrays["columns"]],
     )
 
 
@@ -116,8 +121,8 @@ def test_words_longer_than_the_sequence():
         (1e9, "row 5 has 1e.09, which is not a letter's code, at place 3"),
     ],
 )
-def test_other_letters_are_refused_by_row_and_place(value, message):
-    rows = SEQUENCES.copy()
+def test_other_letters_are_refused_by_row_and_place(value, message, sequences):
+    rows = sequences.copy()
     rows[4, 2] = value
     feature_map = sample("kmers", 9, 12, seed=1, alphabet=ACGT, k=2)
     with pytest.raises(DataError, match=message):
@@ -169,11 +174,12 @@ def problem():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4)) * 0.05
     X[:15] = 2 * rng.standard_normal((15, 4))
-    return X, sample("perceptron", 4, 800, 3, radius=6.0, dtype=np.float64).fit(X, "range")
+    pool = sample("perceptron", 4, 800, 3, radius=6.0, dtype=np.float64).fit(X, "range")
+    return SimpleNamespace(X=X, pool=pool)
 
 
 def test_scores_are_those_of_the_definition(problem):
-    X, pool = problem
+    X, pool = problem.X, problem.pool
     Z = pool.transform(X) / np.sqrt(800)
     inverse = np.linalg.inv(Z @ Z.T + 0.7 * np.eye(300))
     found = nystrom.scores(pool, X, 0.7)
@@ -197,7 +203,7 @@ def test_mean_product_stays(problem):
     """The mean over seeds of weighted products equals that of the pool, within Monte-Carlo
     error.
     """
-    X, pool = problem
+    X, pool = problem.X, problem.pool
     target = pool.transform(X[:12])
     target = target @ target.T / 800
     draws = []
@@ -210,7 +216,7 @@ def test_mean_product_stays(problem):
 
 
 def test_seeds_and_threads(problem, by_threads):
-    X, pool = problem
+    X, pool = problem.X, problem.pool
     one, two = by_threads(lambda: nystrom.draw(pool, X, 50, 1.0, 1).arrays)
     other = nystrom.draw(pool, X, 50, 1.0, 2).arrays
     for name, values in one.items():

@@ -2,6 +2,8 @@
 float64; columns with two values, compared as bits.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -409,13 +411,14 @@ KNOWN = [name for name, kernel in kernels.KERNELS.items() if kernel.has_gradient
 
 @pytest.fixture(scope="module")
 def expansion():
+    """40 rows, and coefficients of two outputs."""
     rng = np.random.default_rng(0)
-    return rng.normal(size=(40, 5)), rng.normal(size=(40, 2))
+    return SimpleNamespace(X=rng.normal(size=(40, 5)), coef=rng.normal(size=(40, 2)))
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_gradients_are_those_of_finite_differences(name, expansion):
-    X, coef = expansion
+    X, coef = expansion.X, expansion.coef
     rows, params, step = np.arange(0, 40, 3), {"gamma": 0.3}, 1e-6
     found = list(gradients.gradients(name, X, coef, params, rows))
     assert len(found) == 2
@@ -443,7 +446,7 @@ def test_gradients_of_rows_of_text_equal_those_of_dense_rows(name):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_outer_products_are_averages_over_rows_and_sums_over_outputs(name, expansion, set_sizes):
-    X, coef = expansion
+    X, coef = expansion.X, expansion.coef
     rows, weights = np.arange(40), np.arange(40) % 3 + 0.5
     found = [np.copy(one) for one in gradients.gradients(name, X, coef, {"gamma": 0.3}, rows)]
     expected = sum((one * weights[:, None]).T @ one for one in found) / weights.sum()

@@ -31,11 +31,12 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def rows():
+def classes():
+    """240 rows of four classes."""
     X, y = make_classification(
         240, 6, n_informative=5, n_redundant=0, n_classes=4, n_clusters_per_class=1, random_state=0
     )
-    return X, y.astype(float)
+    return SimpleNamespace(X=X, y=y.astype(float))
 
 
 def fit(X, y, *more, **options):
@@ -53,16 +54,16 @@ def pairwise(found):
     return sums / (n_classes - 1)
 
 
-def test_pairs_are_those_of_libsvm(rows):
-    X, y = rows
+def test_pairs_are_those_of_libsvm(classes):
+    X, y = classes.X, classes.y
     oracle = SVC(C=10, gamma=0.1, tol=1e-10, decision_function_shape="ovo").fit(X, y)
     wanted = pairwise(oracle.decision_function(X))
     np.testing.assert_allclose(fit(X, y).decision_function(X), wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_objective_gap_and_norm_are_those_of_the_pairs(rows, loss):
-    X, y = rows
+def test_objective_gap_and_norm_are_those_of_the_pairs(classes, loss):
+    X, y = classes.X, classes.y
     found = fit(X, y, loss=loss).info
     alone = [
         fit(X[own], np.where(y[own] == first, 1.0, -1.0), loss=loss, task="binary").info
@@ -74,8 +75,8 @@ def test_objective_gap_and_norm_are_those_of_the_pairs(rows, loss):
     assert 0 <= found["gap"] <= 1e-9 * found["objective"]
 
 
-def test_a_file_with_other_machines_is_refused(rows, tmp_path, reloaded):
-    X, y = rows
+def test_a_file_with_other_machines_is_refused(classes, tmp_path, reloaded):
+    X, y = classes.X, classes.y
     reloaded(fit(X, y), X)
     path = tmp_path / "saved.npz"
     with np.load(path) as file:
@@ -91,8 +92,9 @@ def test_many_classes_have_a_machine_each():
     assert fit(X, y).model.coef.shape[1] == PAIRED + 1
 
 
-def test_pairs_without_rows_are_neutral(rows):
-    X, y = (part[rows[1] < 2] for part in rows)
+def test_pairs_without_rows_are_neutral(classes):
+    own = classes.y < 2
+    X, y = classes.X[own], classes.y[own]
     trainer = replace(methods.create("kernel", **OPTIONS), classes=np.arange(4.0))
     decision = trainer.fit(X, y).decision_function(X)
     assert decision.shape[1] == 4
@@ -106,7 +108,8 @@ def test_pairs_without_rows_are_neutral(rows):
 def numbers():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (250, 3))
-    return X, 100 + 10 * np.sin(2 * X[:, 0]) + 5 * X[:, 1] ** 2 + rng.standard_normal(250)
+    y = 100 + 10 * np.sin(2 * X[:, 0]) + 5 * X[:, 1] ** 2 + rng.standard_normal(250)
+    return SimpleNamespace(X=X, y=y)
 
 
 def regression(X, y, *more, **options):
@@ -119,7 +122,7 @@ def regression(X, y, *more, **options):
     [({"loss": "epsilon_insensitive", "epsilon": 1.5}, 1.5), ({"loss": "absolute"}, 0.0)],
 )
 def test_a_tube_is_scikit_learns_svr(numbers, options, epsilon):
-    X, y = numbers
+    X, y = numbers.X, numbers.y
     model = regression(X, y, **options)
     oracle = SVR(C=10, gamma=0.1, epsilon=epsilon, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(model.predict(X), oracle.predict(X), atol=2e-2)
@@ -133,14 +136,14 @@ def test_a_tube_is_scikit_learns_svr(numbers, options, epsilon):
 
 @pytest.mark.slow
 def test_without_bias_it_has_none(numbers):
-    X, y = numbers
+    X, y = numbers.X, numbers.y
     model = regression(X, y, bias=False, epsilon=2.0)
     assert model.model.intercept == [0.0]
     assert model.info["objective"] > regression(X, y, epsilon=2.0).info["objective"]
 
 
 def test_a_saved_regression_keeps_its_tube(numbers, reloaded):
-    X, y = numbers
+    X, y = numbers.X, numbers.y
     model = regression(X, y, epsilon=0.7)
     again = reloaded(model, X)
     assert again.loss.epsilon == 0.7 and again.method == model.method

@@ -11,19 +11,22 @@ from rfx.cli import cli
 from rfx.fitting import assessment
 from rfx.fitting.run_facts import Score
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (300, 3))
 FAST = ("--scaling", "standard", "--metric", "none", "--target", "y")
 
 
-def file(path, y):
+def file(path, X, y):
     lines = ["a,b,c,y", *(",".join(map(str, [*row, own])) for row, own in zip(X, y))]
     path.write_text("\n".join(lines) + "\n")
     return str(path)
 
 
-@pytest.fixture
-def labels():
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).uniform(-1, 1, (300, 3))
+
+
+@pytest.fixture(scope="module")
+def labels(X):
     return np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
 
 
@@ -45,7 +48,7 @@ COMMANDS = [
 @pytest.mark.parametrize(
     "words, faulty", [(COMMANDS[0], False), *((words, True) for words in COMMANDS)]
 )
-def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty):
+def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty, X):
     fit = assessment.fit_all_rows
 
     def poor(trainer, table, listening):
@@ -54,14 +57,15 @@ def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty):
 
     if faulty:
         monkeypatch.setattr(assessment, "fit_all_rows", poor)
-    sentence, warned = doubt(*words, "--data", file(tmp_path / "t.csv", labels))
+    sentence, warned = doubt(*words, "--data", file(tmp_path / "t.csv", X, labels))
     assert warned == ([f"rfx: {sentence}"] if faulty else [])
 
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
-def test_test_rows_of_another_kind(tmp_path, labels, task):
+def test_test_rows_of_another_kind(tmp_path, labels, task, X):
     y = np.where(labels == "yes", 1.0, 0.0) if task == "binary" else X[:, 0] + 0.1 * X[:, 1]
-    train, test = file(tmp_path / "t.csv", y), file(tmp_path / "test.csv", 1 - y)
+    train = file(tmp_path / "t.csv", X, y)
+    test = file(tmp_path / "test.csv", X, 1 - y)
     words = ("train", "--method", "rf", "--data", train, "--no-baseline", "--task", task)
     for of, count in ((train, 0), (test, 1)):
         assert len(doubt(*words, "--test", of)[1]) == count

@@ -4,6 +4,7 @@ errors.
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,28 +16,38 @@ from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.runs import baselines, single
 
-RNG = np.random.default_rng(0)
-WHO = RNG.permutation(np.arange(240) // 6)
-CENTRE, LABEL = RNG.normal(size=(40, 4)), RNG.permutation(np.tile(["no", "yes"], 20))
-X = CENTRE[WHO] + 0.01 * RNG.normal(size=(240, 4))
 FAST = ("--method", "rf", "--n-features", 60, "--scaling", "none", "--metric", "none", "--kernel")
 FAST += ("gaussian", "--gamma", 1)
 
 
+@pytest.fixture(scope="module")
+def visits():
+    """240 rows, who each is of, and a label of each of the 40 people, whose rows are close."""
+    rng = np.random.default_rng(0)
+    who = rng.permutation(np.arange(240) // 6)
+    centres, labels = rng.normal(size=(40, 4)), rng.permutation(np.tile(["no", "yes"], 20))
+    X = centres[who] + 0.01 * rng.normal(size=(240, 4))
+    return SimpleNamespace(X=X, who=who, labels=labels)
+
+
 @pytest.fixture
-def people(tmp_path):
+def people(tmp_path, visits):
     """Inputs that identify the group; all rows of a group have one label."""
-    rows = [f"p{who}," + ",".join(f"{x:.5f}" for x in row) for who, row in zip(WHO, X)]
-    lines = [f"{row},{LABEL[who]}" for row, who in zip(rows, WHO)]
+    lines = [
+        ",".join([f"p{who}", *(f"{x:.5f}" for x in row), visits.labels[who]])
+        for who, row in zip(visits.who, visits.X)
+    ]
     (tmp_path / "people.csv").write_text("\n".join(["who,a,b,c,d,sick", *lines]))
     return tmp_path / "people.csv"
 
 
 @pytest.fixture
-def days(tmp_path):
+def days(tmp_path, visits):
     """Targets that are the day."""
     first = np.datetime64("2024-01-01")
-    lines = [f"{first + who},{x[0]:.5f},{x[1]:.5f},{who + 0.5}" for who, x in zip(WHO, X)]
+    lines = [
+        f"{first + who},{x[0]:.5f},{x[1]:.5f},{who + 0.5}" for who, x in zip(visits.who, visits.X)
+    ]
     (tmp_path / "days.csv").write_text("\n".join(["day,a,b,y", *lines]))
     return tmp_path / "days.csv"
 
@@ -67,11 +78,13 @@ def train(capfd, *args):
         ((), "5-fold cross-validation by groups", 5),
     ],
 )
-def test_groups_are_on_one_side_and_the_score_is_chance(capfd, people, sides, more, words, count):
+def test_groups_are_on_one_side_and_the_score_is_chance(
+    capfd, people, sides, more, words, count, visits
+):
     row = train(capfd, "--data", people, "--groups", "who", *more)
     assert len(sides) == 2 * count  # those of the model, and of the simple models
     for kept, out in sides:
-        assert not set(WHO[kept]) & set(WHO[out]) and len(out)
+        assert not set(visits.who[kept]) & set(visits.who[out]) and len(out)
     assert row["params"]["baseline"]["on"] == f"the same {row['n_test']} rows"
     assert row["n_inputs"] == 4
     assert row["params"]["groups"] == "who"
@@ -89,10 +102,10 @@ def test_groups_are_on_one_side_and_the_score_is_chance(capfd, people, sides, mo
         (("--holdout", 0.2), "held out, the last 20 % by time", 48),
     ],
 )
-def test_held_out_rows_are_later(capfd, days, sides, more, words, held):
+def test_held_out_rows_are_later(capfd, days, sides, more, words, held, visits):
     row = train(capfd, "--data", days, "--task", "regression", "--time", "day", *more)
     for kept, out in sides:
-        assert WHO[kept].max() < WHO[out].min()
+        assert visits.who[kept].max() < visits.who[out].min()
     assert row["params"]["scored_on"] == words and row["n_test"] == held
     assert row["params"]["baseline"]["on"] == f"the same {held} rows"
     constant = row["params"]["baseline"]["constant"]
@@ -102,7 +115,7 @@ def test_held_out_rows_are_later(capfd, days, sides, more, words, held):
 @pytest.mark.parametrize(
     "option, how", [("groups", ("--cv", 3)), ("groups", ()), ("time", ("--holdout", 0.3))]
 )
-def test_tune_keeps_rows_apart(capfd, people, days, sides, option, how):
+def test_tune_keeps_rows_apart(capfd, people, days, sides, option, how, visits):
     data, column = {"groups": (people, "who"), "time": (days, "day")}[option]
     words = ("tune", *FAST, "--data", data, f"--{option}", column, *how, "--json")
     row = json.loads(printed(capfd, *words))
@@ -110,8 +123,8 @@ def test_tune_keeps_rows_apart(capfd, people, days, sides, option, how):
     assert f"--{option} {column}" in row["command"]
     assert len(sides) > 1
     for kept, out in sides:
-        assert WHO[kept].max() < WHO[out].min() or option == "groups"
-        assert not set(WHO[kept]) & set(WHO[out])
+        assert visits.who[kept].max() < visits.who[out].min() or option == "groups"
+        assert not set(visits.who[kept]) & set(visits.who[out])
     assert option == "time" or row["params"]["choice_score"] < 0.85
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -35,35 +36,41 @@ from rfx.runs import baselines, evaluation, single
 
 pytestmark = pytest.mark.slow
 
-RNG = np.random.default_rng(3)
-X = RNG.normal(size=(300, 2))
-NOISE = RNG.normal(size=300)
 # nothing is chosen of the inputs, which takes most of the time
 PLAIN = ("--kernel", "gaussian", "--scaling", "standard", "--metric", "none")
-Y = {
-    "binary": np.where(X[:, 0] + 0.5 * NOISE > 0, 1.0, -1.0),
-    "multiclass": np.digitize(X[:, 0] + 0.3 * NOISE, [-0.5, 0.5]).astype(float),
-    "regression": 50 + 10 * X[:, 0] + NOISE,
-}
 
 
-def fitted(task, **options):
-    return methods.create("rf", task=task, n_features=50, **options).fit(X[:200], Y[task][:200])
+@pytest.fixture(scope="module")
+def plane():
+    """Rows of two inputs, and targets of each task by the first one, with noise."""
+    rng = np.random.default_rng(3)
+    X, noise = rng.normal(size=(300, 2)), rng.normal(size=300)
+    targets = {
+        "binary": np.where(X[:, 0] + 0.5 * noise > 0, 1.0, -1.0),
+        "multiclass": np.digitize(X[:, 0] + 0.3 * noise, [-0.5, 0.5]).astype(float),
+        "regression": 50 + 10 * X[:, 0] + noise,
+    }
+    return SimpleNamespace(X=X, targets=targets)
+
+
+def fitted(plane, task, **options):
+    method = methods.create("rf", task=task, n_features=50, **options)
+    return method.fit(plane.X[:200], plane.targets[task][:200])
 
 
 @pytest.fixture
-def files(tmp_path):
-    for task, y in Y.items():
-        libsvm.write(tmp_path / f"{task}.txt", X[:200], y[:200])
-        libsvm.write(tmp_path / f"{task}-test.txt", X[200:], y[200:])
+def files(tmp_path, plane):
+    for task, y in plane.targets.items():
+        libsvm.write(tmp_path / f"{task}.txt", plane.X[:200], y[:200])
+        libsvm.write(tmp_path / f"{task}-test.txt", plane.X[200:], y[200:])
     return tmp_path
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
-def test_measures_of_classes_are_those_of_scikit_learn(task):
-    method = fitted(task, loss="logistic")
-    y, decision = Y[task][200:], method.decision_function(X[200:])
-    found, predicted = evaluation.measures(method, decision, y), method.predict(X[200:])
+def test_measures_of_classes_are_those_of_scikit_learn(task, plane):
+    method = fitted(plane, task, loss="logistic")
+    y, decision = plane.targets[task][200:], method.decision_function(plane.X[200:])
+    found, predicted = evaluation.measures(method, decision, y), method.predict(plane.X[200:])
     probabilities = method.probabilities(decision)
     assert found.values["accuracy"] == sk.accuracy_score(y, predicted)
     assert found.values["balanced_accuracy"] == pytest.approx(
@@ -79,10 +86,10 @@ def test_measures_of_classes_are_those_of_scikit_learn(task):
     assert found.labels == np.unique(y).tolist()
 
 
-def test_measures_of_a_regression_are_in_the_target_s_own_units():
-    method = fitted("regression", target_scaling="minmax01")
-    y, predicted = Y["regression"][200:], method.predict(X[200:])
-    found = evaluation.measures(method, method.decision_function(X[200:]), y)
+def test_measures_of_a_regression_are_in_the_target_s_own_units(plane):
+    method = fitted(plane, "regression", target_scaling="minmax01")
+    y, predicted = plane.targets["regression"][200:], method.predict(plane.X[200:])
+    found = evaluation.measures(method, method.decision_function(plane.X[200:]), y)
     assert found.values == {
         "rmse": pytest.approx(sk.root_mean_squared_error(y, predicted)),
         "mae": pytest.approx(sk.mean_absolute_error(y, predicted)),
@@ -90,22 +97,22 @@ def test_measures_of_a_regression_are_in_the_target_s_own_units():
     }
 
 
-def test_a_label_that_the_model_does_not_know_is_wrong_and_in_the_matrix():
-    method, y = fitted("binary"), Y["binary"][200:].copy()
+def test_a_label_that_the_model_does_not_know_is_wrong_and_in_the_matrix(plane):
+    method, y = fitted(plane, "binary"), plane.targets["binary"][200:].copy()
     y[:5] = 7.0
-    found = evaluation.measures(method, method.decision_function(X[200:]), y)
+    found = evaluation.measures(method, method.decision_function(plane.X[200:]), y)
     assert found.labels == [-1.0, 1.0, 7.0] and "log_loss" not in found.values
     assert sum(found.confusion[2]) == 5
-    assert found.values["accuracy"] == np.mean(method.predict(X[200:]) == y)
+    assert found.values["accuracy"] == np.mean(method.predict(plane.X[200:]) == y)
 
 
-def test_platt_s_curve_is_scikit_learn_s():
+def test_platt_s_curve_is_scikit_learn_s(plane):
     class Decision(LogisticRegression):
         def decision_function(self, rows):
             return rows[:, 0]
 
-    y = Y["binary"]
-    values = 3 * X[:, 0]
+    y = plane.targets["binary"]
+    values = 3 * plane.X[:, 0]
     ours = Calibration.fit("platt", values[:200], y[:200], np.array([-1.0, 1.0]), "test")
     prefit = FrozenEstimator(Decision().fit(values[:, None], y))
     theirs = CalibratedClassifierCV(prefit, method="sigmoid").fit(values[:200, None], y[:200])
@@ -244,8 +251,8 @@ def test_a_class_of_two_rows_is_never_lost():
 FIXED = {"kernel": "gaussian", "scaling": "minmax01", "metric": "none", "n_features": 50}
 
 
-@pytest.mark.parametrize("task", Y)
-def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, files):
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, files, plane):
     spec = {
         "dataset": str(files / f"{task}.txt"),
         "method": "rf",
@@ -253,28 +260,30 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
         "seed": 2,
         "cv": 4,
     }
-    row, y = single.execute(Run.of(spec)), Y[task][:200]
+    row, y = single.execute(Run.of(spec)), plane.targets[task][:200]
     decision = np.empty(200) if task != "multiclass" else np.empty((200, 3))
-    whole = methods.create("rf", task=task, seed=2, **FIXED).fit(X[:200], y)
+    whole = methods.create("rf", task=task, seed=2, **FIXED).fit(plane.X[:200], y)
     for kept, out in Splitter(200, 2).folds(None if task == "regression" else y, cv=4):
-        one = methods.create("rf", task=task, seed=2, **FIXED).fit(X[kept], y[kept])
-        decision[out] = one.decision_function(X[out])
+        one = methods.create("rf", task=task, seed=2, **FIXED).fit(plane.X[kept], y[kept])
+        decision[out] = one.decision_function(plane.X[out])
         if task == "regression":  # in units of the targets of all rows
-            decision[out] = whole.target_scaler.transform(one.predict(X[out]))
+            decision[out] = whole.target_scaler.transform(one.predict(plane.X[out]))
     assert row["score"] == pytest.approx(whole.evaluate(decision, y).score)
     assert (row["n_test"], row["params"]["scored_on"]) == (200, "4-fold cross-validation")
     assert "train_score" not in row["params"]
     assert row["objective"] == pytest.approx(whole.info["objective"])
 
 
-def test_a_constant_is_the_most_frequent_label_or_the_mean():
+def test_a_constant_is_the_most_frequent_label_or_the_mean(plane):
     y = np.array([1.0, 1.0, 2.0])
-    assert baselines.constant(fitted("binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
+    assert (
+        baselines.constant(fitted(plane, "binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
+    )
     assert baselines.constant(
-        fitted("regression"), [(np.array([1.0, 3.0]), np.array([2.0, 5.0]))]
+        fitted(plane, "regression"), [(np.array([1.0, 3.0]), np.array([2.0, 5.0]))]
     ) == pytest.approx(np.sqrt(4.5))
     parts = [(y, np.array([1.0, 2.0])), (y + 1, np.array([2.0, 2.0]))]
-    assert baselines.constant(fitted("binary"), parts) == 0.75
+    assert baselines.constant(fitted(plane, "binary"), parts) == 0.75
 
 
 def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
@@ -379,7 +388,7 @@ def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
     assert "is no better than" not in run(capfd, *words, "--method", "rf")[2]
 
 
-def test_probabilities_from_the_shell(files, capfd):
+def test_probabilities_from_the_shell(files, capfd, plane):
     model, out, test = files / "m.npz", files / "p.txt", files / "multiclass-test.txt"
     words = ["train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt"]
     text = printed(capfd, *words, "--task", "multiclass", "--model", model)
@@ -389,7 +398,7 @@ def test_probabilities_from_the_shell(files, capfd):
     assert found.shape == (100, 3)
     assert found.sum(axis=1) == pytest.approx(np.ones(100))
     # better than the class frequencies alone
-    assert sk.log_loss(Y["multiclass"][200:], found) < 0.8 * np.log(3)
+    assert sk.log_loss(plane.targets["multiclass"][200:], found) < 0.8 * np.log(3)
     answer = json.loads(printed(capfd, "predict", model, test, "--proba", "--json"))
     assert answer["labels"] == [0, 1, 2] and answer["probabilities"] == found.tolist()
     text = printed(capfd, "eval", model, "--data", test)
@@ -498,9 +507,10 @@ def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, set_sizes):
         ("doubly-sgd", {"block": 16, "budget_seconds": 0.6, "epochs": 10**6}, {"samples"}),
     ],
 )
-def test_a_solver_s_steps_are_told(method, options, words):
+def test_a_solver_s_steps_are_told(method, options, words, plane):
     told = []
-    methods.create(method, task="binary", **options).fit(X, Y["binary"], progress=told.append)
+    trainer = methods.create(method, task="binary", **options)
+    trainer.fit(plane.X, plane.targets["binary"], progress=told.append)
     assert words <= {name for report in told for name in report.as_dict()}
 
 

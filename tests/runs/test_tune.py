@@ -22,14 +22,22 @@ from rfx.solvers.ridge import ridge_path
 
 pytestmark = pytest.mark.slow
 
-RNG = np.random.default_rng(5)
-X = RNG.uniform(0, 1, (500, 3))
-SMOOTH = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
 # The choice of a metric takes most of a search's seconds; tests of other things omit it.
 PLAIN = ("--scaling", "none", "--metric", "none")
 
 
-def file(path, y):
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(5).uniform(0, 1, (500, 3))
+
+
+@pytest.fixture(scope="module")
+def smooth(X):
+    """A smooth function of the rows."""
+    return np.sin(6 * X[:, 0]) + X[:, 1] ** 2
+
+
+def file(path, X, y):
     lines = (
         f"{target:g} " + " ".join(f"{j + 1}:{value:.6g}" for j, value in enumerate(row))
         for target, row in zip(y, X)
@@ -39,17 +47,16 @@ def file(path, y):
 
 
 @pytest.fixture
-def numbers(tmp_path, monkeypatch):
+def numbers(tmp_path, monkeypatch, rng, X, smooth):
     monkeypatch.chdir(tmp_path)
-    return file(tmp_path / "numbers.libsvm", SMOOTH + 0.05 * RNG.standard_normal(500))
+    return file(tmp_path / "numbers.libsvm", X, smooth + 0.05 * rng.standard_normal(500))
 
 
 @pytest.fixture
-def labels(tmp_path, monkeypatch):
+def labels(tmp_path, monkeypatch, rng, X, smooth):
     monkeypatch.chdir(tmp_path)
-    return file(
-        tmp_path / "labels.libsvm", np.where(SMOOTH + 0.2 * RNG.standard_normal(500) > 0.4, 1, -1)
-    )
+    y = np.where(smooth + 0.2 * rng.standard_normal(500) > 0.4, 1, -1)
+    return file(tmp_path / "labels.libsvm", X, y)
 
 
 def tune(*words):
@@ -67,15 +74,15 @@ def kept():
     return [row for row in results.read("t.csv") if "round" in row["params"]]
 
 
-def test_the_path_is_ridge_for_each_lambda():
-    Z, Y = RNG.standard_normal((60, 20)).astype(np.float32), RNG.standard_normal((60, 2))
+def test_the_path_is_ridge_for_each_lambda(rng):
+    Z, Y = rng.standard_normal((60, 20)).astype(np.float32), rng.standard_normal((60, 2))
     wide, lams = Z.astype(float), (10.0, 0.1, 1e-300)
     for lam, W in zip(lams, ridge_path(DenseMatrix(Z), Y, lams)):
         expected = np.linalg.solve(wide.T @ wide + lam * np.eye(20), wide.T @ Y)
         np.testing.assert_allclose(W, expected, rtol=1e-8, atol=1e-10)
 
 
-def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbers, tmp_path):
+def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbers, tmp_path, X):
     words = "--method rf --n-features 100 --cv 3 --model m.npz --results t.csv --data".split()
     row = found(*words, numbers)
     best = row["params"]["tuned"]
@@ -146,12 +153,12 @@ def test_other_measures(labels, metric):
 
 
 @pytest.mark.parametrize("method", ["nystrom", "rb", "block", "kernel", "sparse-rf", "sparse-rb"])
-def test_every_method_that_can_be_searched(numbers, method):
+def test_every_method_that_can_be_searched(numbers, method, smooth):
     words = ["--method", method, "--data", numbers, "--trials", "2", "--gamma", "median"]
     option = SIZES[method][0]
     size = () if option in (None, "block_size") else (f"--{option.replace('_', '-')}", "100")
     row = found(*words, *PLAIN, *size)
-    assert row["method"] == method and row["params"]["tuned"]["score"] < 0.5 * np.std(SMOOTH)
+    assert row["method"] == method and row["params"]["tuned"]["score"] < 0.5 * np.std(smooth)
 
 
 def test_auto_searches_several(numbers):
@@ -161,17 +168,17 @@ def test_auto_searches_several(numbers):
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
 
 
-def test_local_machines_choose_their_lambda(numbers):
+def test_local_machines_choose_their_lambda(numbers, smooth):
     row = found("--method", "local", "--data", numbers, *PLAIN)
     assert row["params"]["asked"]["lam"] == "auto"
-    assert row["params"]["tuned"]["score"] < 0.5 * np.std(SMOOTH)
+    assert row["params"]["tuned"]["score"] < 0.5 * np.std(smooth)
 
 
-def test_with_probabilities_the_score_is_of_the_most_probable_label(labels):
+def test_with_probabilities_the_score_is_of_the_most_probable_label(labels, X, rng):
     given = {"task": "binary", "class_weight": "balanced", "gamma": 1.0, "n_features": 20}
     split = data.load(labels)
     model = methods.create("rf", **given, lam=1.0, metric="none").fit(split.X_train, split.y_train)
-    y = np.where(X[:, 0] + RNG.standard_normal(500) > 1.5, 1.0, -1.0)  # few positives
+    y = np.where(X[:, 0] + rng.standard_normal(500) > 1.5, 1.0, -1.0)  # few positives
     values = model.decision_function(X)
     made = Calibration.fit("platt", values, y, model.classes, "here")
     for calibrate, wanted in ((None, model), ("platt", model.replace(calibration=made))):
@@ -212,11 +219,11 @@ def test_without_a_file_and_with_another_seed():
     assert ended[1].path == ended[2].path != ended[0].path and ended[1].point["gamma"] == 2.0
 
 
-def test_the_edge_is_said(numbers):
+def test_the_edge_is_said(numbers, X, smooth):
     words = "--method rf --n-features 30 --kernel gaussian --data".split()
     done = tune(*words, numbers, *PLAIN, "--lam", "1", "--trials", "1")
     assert "at the edge" not in done.stderr, "a lambda that was given has no edge"
-    done = tune(*words, file(Path("exact.libsvm"), SMOOTH), *PLAIN, "--gamma", "1")
+    done = tune(*words, file(Path("exact.libsvm"), X, smooth), *PLAIN, "--gamma", "1")
     edge = "at the edge: lambda 0.001 is the smallest value tried; values beyond it may be better"
     assert edge in done.stderr
 
@@ -247,9 +254,9 @@ def test_refusals(numbers):
 
 
 @pytest.mark.parametrize("parts", [(), ("--cv", "3")])
-def test_single_rows_of_all_labels_are_named(tmp_path, monkeypatch, parts):
+def test_single_rows_of_all_labels_are_named(tmp_path, monkeypatch, parts, X):
     monkeypatch.chdir(tmp_path)
-    words = ("--method", "rf", "--data", file(tmp_path / "t.libsvm", np.arange(500)))
+    words = ("--method", "rf", "--data", file(tmp_path / "t.libsvm", X, np.arange(500)))
     done = tune(*words, *parts, "--task", "multiclass", "--budget-seconds", "1")
     assert "every label has 1 row" in str(done.exception)
 

@@ -23,8 +23,6 @@ from rfx.solvers.l1.newton import solve_l1
 from rfx.solvers.l2 import solve_dual_l2, solve_dual_ridge, solve_l2
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
 
-MAP = sample("gaussian", 5, 90, 3, gamma=1.0)
-WIDE = sample("gaussian", 5, 90, 3, gamma=1.0, dtype=np.float64)
 SCALE = 0.3
 
 
@@ -75,8 +73,18 @@ class SplitConstraint(Recomputed):
         return SplitConstraint(self.Z[:, index])
 
 
+def feature_map(dtype=np.float32):
+    return sample("gaussian", 5, 90, 3, gamma=1.0, dtype=dtype)
+
+
+def computed(X, block=128):
+    """A matrix of the features of the rows."""
+    return MapMatrix(feature_map(), X.astype(np.float32), SCALE, block=block)
+
+
 def features(X, dtype=np.float32):
-    return (SCALE * (MAP if dtype == np.float32 else WIDE).transform(X.astype(dtype))).astype(dtype)
+    """The same as an array."""
+    return (SCALE * feature_map(dtype).transform(X.astype(dtype))).astype(dtype)
 
 
 def bins(rows, n_grids=11):
@@ -85,8 +93,7 @@ def bins(rows, n_grids=11):
 
 
 def held_columns(X):
-    Z = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128)
-    return CachedColumns(Z, np.arange(0, 90, 2))
+    return CachedColumns(computed(X), np.arange(0, 90, 2))
 
 
 def signs(X):
@@ -97,7 +104,7 @@ def signs(X):
 
 
 def codes(X, kind):
-    Z = coded(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), kind)
+    Z = coded(computed(X), kind)
     return Z, Z.to_array()
 
 
@@ -115,12 +122,12 @@ KINDS = {
         DenseMatrix(features(X)).rows(np.arange(650, 30, -2)),
         features(X)[650:30:-2],
     ),
-    "partly in memory": lambda X: (
-        hold_part(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), 0.1),
+    "partly in memory": lambda X: (hold_part(computed(X), 0.1), features(X)),
+    "computed": lambda X: (computed(X), features(X)),
+    "computed from sparse rows": lambda X: (
+        MapMatrix(feature_map(), sp.csr_matrix(X), SCALE),
         features(X),
     ),
-    "computed": lambda X: (MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features(X)),
-    "computed from sparse rows": lambda X: (MapMatrix(MAP, sp.csr_matrix(X), SCALE), features(X)),
     "some columns held": lambda X: (held_columns(X), features(X) * (np.arange(90) % 2 == 0)),
     "binned": lambda X: (bins(X), bins(X).to_array()),
     "binned, by columns": lambda X: (bins(X).by_columns(), bins(X).to_array()),
@@ -291,10 +298,6 @@ def wide(order):
     return DenseMatrix(np.asarray(rng.standard_normal((4000, 2000), np.float32), order=order))
 
 
-def in_small_blocks(X, block, kind=np.asarray):
-    return MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("shared_out")
 @pytest.mark.parametrize(
@@ -302,8 +305,8 @@ def in_small_blocks(X, block, kind=np.asarray):
     [
         *((lambda X, name=name: KINDS[name](X)[0], ()) for name in ALIKE),
         *((lambda X, order=order: wide(order), (10,)) for order in "CF"),
-        *((lambda X, block=block: in_small_blocks(X, block), ()) for block in (3, 100)),
-        (lambda X: in_small_blocks(X, 100, sp.csr_matrix), ()),
+        *((lambda X, block=block: computed(X, block), ()) for block in (3, 100)),
+        (lambda X: computed(sp.csr_matrix(X), 100), ()),
     ],
 )
 def test_threads_change_no_bit(make, outputs, set_sizes, by_threads, X):
@@ -324,7 +327,7 @@ def test_threads_change_no_bit(make, outputs, set_sizes, by_threads, X):
 @pytest.mark.parametrize("kind", [None, np.int8])
 def test_as_many_rows_as_fit_are_held_and_computed_once(kind, X):
     made = []
-    Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
+    Z = MapMatrix(Counted(feature_map(), made), X.astype(np.float32), SCALE, block=128)
     most_mb = 0.1 if kind is None else 0.025
     part, count = hold_part(Z, most_mb, kind), int(0.1 * 2**20 / (90 * 4))
     assert isinstance(part, SplitRows)
@@ -339,7 +342,7 @@ def test_as_many_rows_as_fit_are_held_and_computed_once(kind, X):
 
 @pytest.mark.parametrize(("kind", "allowed"), [(np.int8, 1e-4), (np.int16, 1e-8)])
 def test_a_code_is_off_by_half_a_unit_at_most(kind, allowed, X):
-    assert code_type(MapMatrix(MAP, X.astype(np.float32), SCALE), allowed) == kind
+    assert code_type(computed(X), allowed) == kind
     plain = features(X)
     plain[7], limit = 0, np.iinfo(kind).max
     units = np.abs(plain).max(axis=1) / limit
@@ -353,8 +356,8 @@ def test_a_code_is_off_by_half_a_unit_at_most(kind, allowed, X):
 
 
 def test_features_are_coded_only_if_errors_are_allowed(X):
-    assert code_type(MapMatrix(MAP, X.astype(np.float32), SCALE), 1e-12) is None
-    assert code_type(MapMatrix(WIDE, X, SCALE), 1.0) is None
+    assert code_type(computed(X), 1e-12) is None
+    assert code_type(MapMatrix(feature_map(np.float64), X, SCALE), 1.0) is None
 
 
 class Counted:
@@ -378,7 +381,7 @@ class Counted:
 
 def test_what_has_no_weight_is_not_computed(X):
     made = []
-    Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE)
+    Z = MapMatrix(Counted(feature_map(), made), X.astype(np.float32), SCALE)
     Z.matvec(np.zeros(90))
     Z.square(np.arange(5), np.zeros(700))
     assert sum(made) == 0

@@ -285,7 +285,7 @@ def test_other_smooth_losses_have_the_solutions_of_their_own_solvers(loss, solve
     [
         (np.zeros((1, 2)), np.ones(1)),
         (np.ones((30, 2)), np.repeat([1.0, -1.0], 15)),
-        (labelled(40)[0], -np.ones(40)),
+        (np.linspace(0, 1, 80).reshape(40, 2), -np.ones(40)),
     ],
     ids=["one row", "repeated rows", "one class"],
 )

@@ -79,8 +79,8 @@ _LEAST_GAP = 1e-290
 def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
 
-    scores: (N,) numbers, N at least 1; q is nan if they are not finite. rho: a number from 0 (q is uniform) to infinity.
-    divergence: one of DIVERGENCES.
+    scores: (N,) numbers, N at least 1; q is nan if they are not finite. rho: a number from 0 (q is
+    uniform) to infinity. divergence: one of DIVERGENCES.
     """
     scores = np.asarray(scores, dtype=np.float64)
     # distance below the best, in [0, 1]: invariant to the scores' offset and scale, and hardly

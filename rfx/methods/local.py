@@ -649,6 +649,7 @@ def _machine(
         metric = fit.next_metric(full, method.seed)
         if metric is None:
             break
+        del fit  # the kernel values, before there are others
         fit = _leaf_fit(leaf, kernel, method, metric, machine.lam)
         if (1 + optimism) * fit.error > (1 - GAIN) * machine.error:
             break

@@ -3,6 +3,7 @@ supports.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,9 +155,9 @@ ALIKE = (
 
 @pytest.fixture(params=list(KINDS))
 def kind(request, X):
-    """(matrix, array of float64)."""
+    """A matrix, and the same as a plain array of float64."""
     Z, plain = KINDS[request.param](X)
-    return Z, np.asarray(plain, np.float64)
+    return SimpleNamespace(matrix=Z, plain=np.asarray(plain, np.float64))
 
 
 def near(found, expected, tolerance=1e-5):
@@ -169,7 +170,7 @@ def near(found, expected, tolerance=1e-5):
 @pytest.mark.slow
 @pytest.mark.parametrize("outputs", [(), (3,)])
 def test_products(kind, outputs):
-    Z, plain = kind
+    Z, plain = kind.matrix, kind.plain
     rng = np.random.default_rng(1)
     W, U = rng.standard_normal((Z.shape[1], *outputs)), rng.standard_normal((Z.shape[0], *outputs))
     few, some, weights = W.copy(), U.copy(), rng.random(Z.shape[0])
@@ -190,7 +191,7 @@ def test_products(kind, outputs):
 @pytest.mark.parametrize("outputs", [(), (3,)])
 @pytest.mark.parametrize("name", ["squared", "squared_hinge", "hinge", "logistic"])
 def test_loss_pass(kind, name, outputs):
-    (Z, plain), loss = kind, losses.LOSSES[name]
+    Z, plain, loss = kind.matrix, kind.plain, losses.LOSSES[name]
     rng = np.random.default_rng(2)
     W, y = (
         0.1 * rng.standard_normal((Z.shape[1], *outputs)),
@@ -204,7 +205,7 @@ def test_loss_pass(kind, name, outputs):
 
 @pytest.mark.slow
 def test_gram(kind):
-    Z, plain = kind
+    Z, plain = kind.matrix, kind.plain
     rng = np.random.default_rng(3)
     left, right = np.split(rng.permutation(Z.shape[1])[:60], [25])
     margin = np.where(rng.random(Z.shape[0]) < 0.4, 2.0, 0.0)
@@ -225,7 +226,7 @@ def test_gram(kind):
 
 
 def test_rows_columns_and_blocks(kind):
-    Z, plain = kind
+    Z, plain = kind.matrix, kind.plain
     near(Z.to_array().astype(np.float64), plain)
     near(Z.to_array(np.empty(Z.shape, Z.dtype)).astype(np.float64), plain)
     rows, columns = np.array([3, 4, 5, 77, 300]), np.array([8, 2, 80])
@@ -259,7 +260,7 @@ def test_rows_columns_and_blocks(kind):
 
 
 def test_columns_one_by_one(kind):
-    Z, plain = kind
+    Z, plain = kind.matrix, kind.plain
     Z, seen = Z.by_columns(), np.zeros(plain.shape)
     near(Z.matvec(np.ones(Z.shape[1])), plain.sum(axis=1))
     columns = Z.column_lists()
@@ -473,7 +474,8 @@ PAIRS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), PAIRS, indirect=["kind"])
 def test_every_solver_over_every_kind(name, kind):
-    (Z, plain), (form, solve) = kind, SOLVERS[name]
+    Z, plain = kind.matrix, kind.plain
+    form, solve = SOLVERS[name]
     y = targets(plain, form)
     found = solve(Z, y)
     assert found.converged and found.coef.shape == (Z.shape[1], *y.shape[1:])

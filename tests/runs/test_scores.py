@@ -275,15 +275,13 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
 
 
 def test_a_constant_is_the_most_frequent_label_or_the_mean(plane):
+    classifier, regressor = fitted(plane, "binary"), fitted(plane, "regression")
     y = np.array([1.0, 1.0, 2.0])
-    assert (
-        baselines.constant(fitted(plane, "binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
-    )
-    assert baselines.constant(
-        fitted(plane, "regression"), [(np.array([1.0, 3.0]), np.array([2.0, 5.0]))]
-    ) == pytest.approx(np.sqrt(4.5))
+    assert baselines.constant(classifier, [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
+    numbers = [(np.array([1.0, 3.0]), np.array([2.0, 5.0]))]
+    assert baselines.constant(regressor, numbers) == pytest.approx(np.sqrt(4.5))
     parts = [(y, np.array([1.0, 2.0])), (y + 1, np.array([2.0, 2.0]))]
-    assert baselines.constant(fitted(plane, "binary"), parts) == 0.75
+    assert baselines.constant(classifier, parts) == 0.75
 
 
 def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):

@@ -381,15 +381,12 @@ def exactly(solve):
 def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_features(
     solve, loss, literal, waves
 ):
+    Z, y = waves.Z, waves.y
     expected, features = literal(loss)
-    solution = solve_rounds(
-        DenseMatrix(waves.Z), waves.y, LAM, loss, rounds=ROUNDS, solve=exactly(solve)
-    )
+    solution = solve_rounds(DenseMatrix(Z), y, LAM, loss, rounds=ROUNDS, solve=exactly(solve))
     assert solution.objective == pytest.approx(expected, rel=1e-6)
     assert set(np.flatnonzero(np.abs(solution.coef) > 1e-3)) <= set(features)
-    assert solution.objective == pytest.approx(
-        objective(waves.Z, waves.y, LAM, loss, solution.coef), rel=1e-9
-    )
+    assert solution.objective == pytest.approx(objective(Z, y, LAM, loss, solution.coef), rel=1e-9)
     # features that an early round dropped are needed at the end: the result is far from the optimum
     # over all, and the gap shows it
     best = literal(loss, rounds=1)[0]

@@ -24,6 +24,7 @@ from rfx import methods, papers
 from rfx.cli import COMMANDS, cli
 from rfx.cli.flags import given_options
 from rfx.data import registry
+from rfx.measures import MEASURES
 from rfx.plans import plan
 from rfx.records import results
 
@@ -87,6 +88,13 @@ def test_rfx_line_parses(line):
 
 def test_every_command_is_described():
     assert [name for name in COMMANDS if f"rfx {name}" not in DOCS["docs/commands.md"]] == []
+
+
+def test_every_measure_is_described():
+    titles = {measure.title for measure in MEASURES.values()}
+    told = " ".join(cli.get_command(None, "eval").help.split())
+    assert {title for title in titles if title not in told} == set()
+    assert {title for title in titles if title not in DOCS["docs/commands.md"]} == set()
 
 
 def test_the_readme_is_short():

@@ -82,6 +82,7 @@ def test_measures_of_classes_are_those_of_scikit_learn(task, plane):
     assert found.values["log_loss"] == pytest.approx(sk.log_loss(y, probabilities))
     score = probabilities[:, 1] if task == "binary" else probabilities
     assert found.values["auc"] == pytest.approx(sk.roc_auc_score(y, score, multi_class="ovr"))
+    assert found.values.keys() == {"accuracy", "balanced_accuracy", "f1", "log_loss", "auc"}
     assert found.confusion == sk.confusion_matrix(y, predicted).tolist()
     assert found.labels == np.unique(y).tolist()
 

@@ -322,20 +322,20 @@ def _tell_part(progress: Progress, part: tuple[int, int], report: ProgressReport
 
 
 def _predict_without(
-    trainer: Trainer, trained: Pipeline, method: Method, table: TrainingTable, parts: list[Part]
+    trainer: Trainer, model: Pipeline, method: Method, table: TrainingTable, parts: list[Part]
 ) -> OutOfSamplePredictions:
     """The held-out rows of all parts in order, predicted by models of the other rows by a method
     whose options are chosen; lambda is that of so many rows.
     """
-    method, lam = method.updated(task=trained.task), method.get("lam")
-    plain = replace(trainer, classes=trained.classes, checkpointer=None, predicts_left_out=False)
+    method, lam = method.updated(task=model.task), method.get("lam")
+    plain = replace(trainer, classes=model.classes, checkpointer=None, predicts_left_out=False)
     decisions = []
     for kept, out in parts:
         if isinstance(lam, float):
             # not of rows of weight 0
             method = method.updated(lam=lam * len(kept) / len(np.union1d(kept, out)))
         found = fit_without(table, replace(plain, method=method), (kept, out))
-        decisions.append(trained.as_own(found.model, found.decisions[-1]))
+        decisions.append(model.as_own(found.model, found.decisions[-1]))
     rows = np.concatenate([out for _, out in parts])
     order = np.argsort(rows)
     y = np.asarray(table.y_train)
@@ -347,19 +347,19 @@ def _predict_without(
 
 
 def with_left_out_rows(
-    trainer: Trainer, trained: Pipeline, prepared: Prepared, fitted: FittedPath
+    trainer: Trainer, model: Pipeline, prepared: Prepared, fitted: FittedPath
 ) -> Pipeline:
     """The pipeline with what follows from the rows that its solution left out, if any."""
     decision = fitted.fits[0].left_out if fitted.leaves_out else None
     if decision is None:
-        return trained
+        return model
     rows = _rows_of_solution(prepared, decision)
-    trained = trained.of_mean(rows.decision, rows.y)
+    model = model.of_mean(rows.decision, rows.y)
     if not trainer.predicts_left_out:
-        return trained
-    if _chose_by_rows(trained, prepared, fitted):
-        rows = _rows_without_choice(trainer, trained, prepared, decision)
-    return with_score(trained, rows) if len(rows.y) else trained
+        return model
+    if _chose_by_rows(model, prepared, fitted):
+        rows = _rows_without_choice(trainer, model, prepared, decision)
+    return with_score(model, rows) if len(rows.y) else model
 
 
 def _rows_of_solution(prepared: Prepared, decision: np.ndarray) -> OutOfSamplePredictions:
@@ -374,19 +374,19 @@ def _rows_of_solution(prepared: Prepared, decision: np.ndarray) -> OutOfSamplePr
     return OutOfSamplePredictions(values, y, LEAVE_ONE_OUT, numbers)
 
 
-def _chose_by_rows(trained: Pipeline, prepared: Prepared, fitted: FittedPath) -> bool:
+def _chose_by_rows(model: Pipeline, prepared: Prepared, fitted: FittedPath) -> bool:
     """Whether the rows of the solution had such a part in the choices that their errors are too
     small: of inputs or a metric; or of any option if they are few, by a quarter of 9 rows.
     """
-    learns_metric = trained.chosen is not None and bool(trained.chosen.get("leaf_steps"))
-    has_metric = trained.preprocessing.scaler.metric is not None
+    learns_metric = model.chosen is not None and bool(model.chosen.get("leaf_steps"))
+    has_metric = model.preprocessing.scaler.metric is not None
     chose_any = bool(fitted.steps) or fitted.method.get("lam") == AUTO
     is_few = prepared.problem.n_rows < FEW_ROWS
     return bool(prepared.steps) or learns_metric or has_metric or (chose_any and is_few)
 
 
 def _rows_without_choice(
-    trainer: Trainer, trained: Pipeline, prepared: Prepared, decision: np.ndarray
+    trainer: Trainer, model: Pipeline, prepared: Prepared, decision: np.ndarray
 ) -> OutOfSamplePredictions:
     """The rows that had no part in the choice of the inputs; if these are few, folds predicted by
     the options of the final model. Of less than FEW_ROWS rows, each fold's model chooses for itself
@@ -402,13 +402,13 @@ def _rows_without_choice(
     problem.doing("evaluating the model on rows left out")
     splitter = Splitter(problem.n_rows, seed, problem.constraint)
     parts = splitter.parts(1 / number, problem.n_rows, "left-out rows")
-    method = prepared.method if problem.n_rows < FEW_ROWS else trained.chosen
+    method = prepared.method if problem.n_rows < FEW_ROWS else model.chosen
     assert method is not None
     if method.get("class_weight") is not None:
         # the weights of the rows include those of their labels
         method = method.updated(class_weight=None)
     table = TrainingTable.of_rows(*prepared.rows)
-    rows = _predict_without(trainer, trained, method, table, parts)
+    rows = _predict_without(trainer, model, method, table, parts)
     return replace(rows, by=f"{len(parts)}-fold cross-validation")
 
 
@@ -420,15 +420,15 @@ def _number_of_folds(problem: Problem) -> int:
     return USUAL_FOLDS if count < ENOUGH_ROWS else LEAST_FOLDS
 
 
-def with_score(trained: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:
+def with_score(model: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:
     """The pipeline with its score on left-out rows, and what follows from these."""
     outcome = replace(
-        trained.outcome,
-        leave_one_out=trained.preprocessing.score(rows.decision, rows.y).score,
+        model.outcome,
+        leave_one_out=model.preprocessing.score(rows.decision, rows.y).score,
         leave_one_out_rows=len(rows.y),
         leave_one_out_by=None if rows.by == LEAVE_ONE_OUT else rows.by,
     )
-    return replace(trained.judged(rows), outcome=outcome)
+    return replace(model.judged(rows), outcome=outcome)
 
 
 def _assess_left_out(model: Pipeline, table: TrainingTable, seed: int) -> Assessment:
@@ -463,7 +463,7 @@ def _may_teach(rows: np.ndarray, count: int, constraint: SplitConstraint | None)
 
 
 def with_probabilities(
-    trainer: Trainer, trained: Pipeline, table: TrainingTable, calibrate: str | None = None
+    trainer: Trainer, model: Pipeline, table: TrainingTable, calibrate: str | None = None
 ) -> Pipeline:
     """The pipeline, if it is a classification without probabilities with those from a fifth of its
     training rows: calibrated by a model of the others with the same options, which takes about
@@ -472,35 +472,35 @@ def with_probabilities(
     The rows themselves are used if they are too few to hold any out. calibrate: the kind of
     calibration, which then takes the rows left out one by one if there are some.
     """
-    if calibrate is not None and trained.left_out is not None:
-        return trained.judged(trained.left_out, calibrate)
-    is_enough = trained.has_probabilities and calibrate is None
+    if calibrate is not None and model.left_out is not None:
+        return model.judged(model.left_out, calibrate)
+    is_enough = model.has_probabilities and calibrate is None
     is_local = isinstance(table.y_train, np.ndarray)
-    if trained.chosen is None or trained.classes is None or is_enough or not is_local:
-        return trained
-    return trained.judged(_rows_held_out(trainer, trained, table), calibrate)
+    if model.chosen is None or model.classes is None or is_enough or not is_local:
+        return model
+    return model.judged(_rows_held_out(trainer, model, table), calibrate)
 
 
-def _with_part_of_many(trainer: Trainer, trained: Pipeline, table: TrainingTable) -> Pipeline:
+def _with_part_of_many(trainer: Trainer, model: Pipeline, table: TrainingTable) -> Pipeline:
     """The pipeline of many rows with its score on some of them, if its method could not leave any
     out.
     """
     is_whole = table.constraint is not None and table.constraint.one
     is_many = len(np.asarray(table.y_train)) > MANY_ROWS
-    if _has_numbered_rows(trained) or trained.chosen is None or is_whole or not is_many:
-        return trained
-    return with_score(trained, _rows_held_out(trainer, trained, table))
+    if _has_numbered_rows(model) or model.chosen is None or is_whole or not is_many:
+        return model
+    return with_score(model, _rows_held_out(trainer, model, table))
 
 
 def _rows_held_out(
-    trainer: Trainer, trained: Pipeline, table: TrainingTable
+    trainer: Trainer, model: Pipeline, table: TrainingTable
 ) -> OutOfSamplePredictions:
     """A fifth of the rows, predicted by a model of the others with the options of the trained one;
     of many rows, some of both; the rows themselves if they are too few to hold any out.
     """
-    assert trained.chosen is not None
+    assert model.chosen is not None
     y = np.asarray(table.y_train)
-    seed = trained.chosen.seed
+    seed = model.chosen.seed
     encoded = TrainingTable.of_rows(table.X_train, y, table.weights)
     kept = out = np.arange(len(y))
     if encoded.weights is not None:
@@ -516,7 +516,7 @@ def _rows_held_out(
     if len(y) > MANY_ROWS:
         kept, out = fewer((kept, out), int(SHARE_OF_MANY * len(y)), MOST_SCORED, seed)
         by = f"a model of {len(kept):,} other rows"
-    rows = _predict_without(trainer, trained, trained.chosen, encoded, [(kept, out)])
+    rows = _predict_without(trainer, model, model.chosen, encoded, [(kept, out)])
     return replace(rows, by=by)
 
 
@@ -526,7 +526,7 @@ def _rows_held_out(
 def assess_parts(
     trainer: Trainer,
     table: TrainingTable,
-    trained: Pipeline,
+    model: Pipeline,
     plan: AssessmentPlan,
     progress: Progress | None = None,
 ) -> Assessment:
@@ -540,11 +540,11 @@ def assess_parts(
     """
     y = np.asarray(table.y_train)
     share = None if plan.cv else plan.holdout or HELD_OUT_SHARE
-    labels = None if trained.task == "regression" else y
+    labels = None if model.task == "regression" else y
     splitter = Splitter(len(y), plan.seed, table.constraint)
     parts = splitter.folds(labels, plan.cv, share, table.schema)
-    models = _fit_parts(trainer.with_options(task=trained.task), table, parts, progress)
-    return _joined(trained, table, parts, models)
+    models = _fit_parts(trainer.with_options(task=model.task), table, parts, progress)
+    return _joined(model, table, parts, models)
 
 
 def _parts_for_score(table: TrainingTable, task: str, seed: int) -> list[Part]:
@@ -591,22 +591,22 @@ def _fit_with_choice_of(
     return model, replace(first, seconds=first.seconds - seconds_choice)
 
 
-def _chosen_numbers(asked: Method, trained: Pipeline) -> dict[str, float]:
+def _chosen_numbers(asked: Method, model: Pipeline) -> dict[str, float]:
     """The bandwidth and lambda of a model, where the method was asked to choose them."""
-    assert trained.chosen is not None
+    assert model.chosen is not None
     words = [name for name in ("gamma", "lam") if isinstance(asked.get(name), str)]
-    numbers = {name: trained.chosen.get(name) for name in words}
+    numbers = {name: model.chosen.get(name) for name in words}
     return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 
 def _joined(
-    trained: Pipeline, table: TrainingTable, parts: list[Part], models: list[HeldOutModel]
+    model: Pipeline, table: TrainingTable, parts: list[Part], models: list[HeldOutModel]
 ) -> Assessment:
     """The assessment by the models of all parts."""
-    by_model = [_own_decisions(trained, one) for one in models]
+    by_model = [_own_decisions(model, one) for one in models]
     y = np.asarray(table.y_train)
     y_out = np.concatenate([y[out] for _, out in parts])
-    by = _words(table, parts) + _other_options(trained, models)
+    by = _words(table, parts) + _other_options(model, models)
     predictions = tuple(
         OutOfSamplePredictions(np.concatenate(decisions), y_out, by)
         for decisions in zip(*by_model, strict=True)
@@ -614,11 +614,11 @@ def _joined(
     return Assessment(predictions, parts, seconds=sum(one.seconds for one in models))
 
 
-def _own_decisions(trained: Pipeline, held_out: HeldOutModel) -> list[np.ndarray]:
+def _own_decisions(model: Pipeline, held_out: HeldOutModel) -> list[np.ndarray]:
     """The decision values of a model of some rows, in the outputs of the model of all rows."""
     points = held_out.model.path or [held_out.model]
     return [
-        trained.as_own(point, decision)
+        model.as_own(point, decision)
         for point, decision in zip(points, held_out.decisions, strict=True)
     ]
 

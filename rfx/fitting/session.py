@@ -62,7 +62,7 @@ CHOICE_ROWS = 6144
 # A curve has a point each time the samples grew by this factor.
 GROWTH = 1.3
 # Batches whose values before their own step give probabilities and intervals: the latest ones of
-# those at which the samples doubled, and of rows in memory, which `Trainer.with_probabilities` can
+# those at which the samples doubled, and of rows in memory, which `with_probabilities` can
 # hold out instead, only after so many steps.
 LATEST, STEPS = 4, 16
 JUDGED = ("judged_values", "judged_targets")

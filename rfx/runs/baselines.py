@@ -36,21 +36,21 @@ TREES, ALL_TREES, MOST_CLASSES = 100, 400, 10
 _DENSE = 20_000_000
 
 
-def constant(method: Pipeline, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+def constant(model: Pipeline, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
     """The score of the most frequent label, or the mean, of the training targets of each part.
 
     parts: (targets of the training rows, targets of the rows to evaluate).
     """
-    typical = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
+    typical = [np.broadcast_to(_typical(model, kept), np.shape(out)) for kept, out in parts]
     predicted = np.concatenate(typical)
     y = np.concatenate([out for _, out in parts])
-    if method.task == "regression":
-        return score_of("rmse", _squared_errors(method, predicted, y))
+    if model.task == "regression":
+        return score_of("rmse", _squared_errors(model, predicted, y))
     return score_of("accuracy", predicted == y)
 
 
-def _typical(method: Pipeline, y: np.ndarray) -> np.ndarray:
-    if method.task == "regression":
+def _typical(model: Pipeline, y: np.ndarray) -> np.ndarray:
+    if model.task == "regression":
         return np.mean(y, axis=0)
     labels, counts = np.unique(y, return_counts=True)
     return labels[np.argmax(counts)]
@@ -59,7 +59,7 @@ def _typical(method: Pipeline, y: np.ndarray) -> np.ndarray:
 def baseline_scores(
     run: Run,
     table: TrainingTable,
-    method: Pipeline,
+    model: Pipeline,
     decision: np.ndarray | None = None,
     assessment: Assessment | None = None,
 ) -> BaselineScores | None:
@@ -68,7 +68,7 @@ def baseline_scores(
     They are fitted to the rows, and evaluated on the rows, of the run's score: its training and
     test rows, or each part of its held-out rows. Of very many, the linear model and boosting are
     fitted to some, as `on` says. Scores are by the run's measure, by default accuracy, or the RMSE
-    in units of the scaled target. The inputs of the linear model are those passed to the method,
+    in units of the scaled target. The inputs of the linear model are those passed to the model,
     before its scaling. Those of boosting are the cells of the table, with words as categories and
     without replacements (`rfx.data.tabular.native`), because it treats both itself.
 
@@ -76,8 +76,8 @@ def baseline_scores(
     ----------
     run : Run
     table : TrainingTable
-    method : Pipeline
-        The trained method.
+    model : Pipeline
+        That of the run.
     decision : array, optional
         Its decision values for the rows of the score.
     assessment : Assessment, optional
@@ -103,14 +103,14 @@ def baseline_scores(
     else:
         return None
     y_out = np.concatenate([out for _, out in targets])
-    measure, own = _own_scores(run, method, decision, y_out)
-    most = _most_fitted(table.X_train.shape[1], y, method.task)
+    measure, own = _own_scores(run, model, decision, y_out)
+    most = _most_fitted(table.X_train.shape[1], y, model.task)
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            predicted, iterations = _simple_predictions(run, table, method, parts, most)
+            predicted, iterations = _simple_predictions(run, table, model, parts, most)
     except ValueError:
         return None
-    each = {name: _row_scores(method, measure, y_out, found) for name, found in predicted.items()}
+    each = {name: _row_scores(model, measure, y_out, found) for name, found in predicted.items()}
     known = {name: rows for name, rows in each.items() if rows is not None}
     errors = None
     if own is not None:
@@ -118,7 +118,7 @@ def baseline_scores(
     return BaselineScores(
         metric=measure,
         on=_rows_of_baselines(targets, most),
-        constant=_constant_score(method, measure, y, targets),
+        constant=_constant_score(model, measure, y, targets),
         **{name: score_of(measure, rows) for name, rows in known.items()},
         iterations=iterations if "boosting" in known else None,
         standard_errors=errors,
@@ -141,18 +141,18 @@ def _rows_of_baselines(targets: list, most: int) -> str:
 
 
 def _own_scores(
-    run: Run, method: Pipeline, decision: np.ndarray | None, y: np.ndarray
+    run: Run, model: Pipeline, decision: np.ndarray | None, y: np.ndarray
 ) -> tuple[str, np.ndarray | None]:
-    """(measure, the scores of the rows by the method's decision values): by accuracy without
+    """(measure, the scores of the rows by the model's decision values): by accuracy without
     probabilities, or for rows of one class.
     """
-    measure = measure_of(run, method.task)
+    measure = measure_of(run, model.task)
     if decision is None:
         return measure, None
-    scores = row_scores(measure, method, decision, y)
+    scores = row_scores(measure, model, decision, y)
     if scores is not None:
         return measure, scores
-    return "accuracy", row_scores("accuracy", method, decision, y)
+    return "accuracy", row_scores("accuracy", model, decision, y)
 
 
 def measure_of(run: Run, task: str) -> str:
@@ -230,7 +230,7 @@ def _tables(
 
 
 def _simple_predictions(
-    run: Run, table: TrainingTable, method: Pipeline, parts: Sequence, most: int
+    run: Run, table: TrainingTable, model: Pipeline, parts: Sequence, most: int
 ) -> tuple[dict[str, np.ndarray], int]:
     """({name: predictions} of the linear model and boosting, the iterations of boosting), on the
     rows of the score, (n,) numbers or (n, classes) probabilities; each model is fitted to at most
@@ -240,17 +240,17 @@ def _simple_predictions(
     by_boosting: list[np.ndarray] = []
     iterations = 0
     for part in parts:
-        rows = _rows_of_part(run, table, method.task, part, most)
+        rows = _rows_of_part(run, table, model.task, part, most)
         labels = rows.labels
         dense = rows.X.shape[0] * rows.X.shape[1] <= _DENSE
         X = _dense(rows.X) if dense else rows.X
-        linear = _linear(method.task, X).fit(X, rows.y, model__sample_weight=rows.weights)
-        by_linear.append(_predictions(method, linear, labels, rows.X_out, dense))
+        linear = _linear(model.task, X).fit(X, rows.y, model__sample_weight=rows.weights)
+        by_linear.append(_predictions(model, linear, labels, rows.X_out, dense))
         if dense and (labels is None or len(labels) <= MOST_CLASSES):
             X, X_out, categorical = rows.native(table.schema)
-            boosting = _boosted(method.task, X, rows.y, rows.weights, run.seed, categorical)
+            boosting = _boosted(model.task, X, rows.y, rows.weights, run.seed, categorical)
             iterations = int(boosting.n_iter_)
-            by_boosting.append(_predictions(method, boosting, labels, X_out, dense))
+            by_boosting.append(_predictions(model, boosting, labels, X_out, dense))
     predicted = {"linear": np.concatenate(by_linear)}
     if len(by_boosting) == len(parts):
         predicted["boosting"] = np.concatenate(by_boosting)
@@ -258,49 +258,49 @@ def _simple_predictions(
 
 
 def _predictions(
-    method: Pipeline, model: _SimpleModel, labels: np.ndarray | None, X: Inputs, dense: bool
+    model: Pipeline, simple: _SimpleModel, labels: np.ndarray | None, X: Inputs, dense: bool
 ) -> np.ndarray:
     """The numbers (n,) that a simple model predicts for rows X, or its probabilities (n, k) of the
-    method's classes; labels: those of its codes; dense: whether it needs arrays.
+    run's classes; labels: those of its codes; dense: whether it needs arrays.
     """
     blocks = np.array_split(np.arange(X.shape[0]), 1 + X.shape[0] * X.shape[1] // _DENSE)
     rows = (_dense(X[block]) if dense else X[block] for block in blocks)
     if labels is None:
-        return np.concatenate([model.predict(block) for block in rows])
-    assert method.classes is not None
-    shares = np.zeros((X.shape[0], len(method.classes)))
-    columns = np.searchsorted(method.classes, labels)
-    shares[:, columns] = np.concatenate([model.predict_proba(block) for block in rows])
+        return np.concatenate([simple.predict(block) for block in rows])
+    assert model.classes is not None
+    shares = np.zeros((X.shape[0], len(model.classes)))
+    columns = np.searchsorted(model.classes, labels)
+    shares[:, columns] = np.concatenate([simple.predict_proba(block) for block in rows])
     return shares
 
 
 def _row_scores(
-    method: Pipeline, measure: str, y: np.ndarray, found: np.ndarray
+    model: Pipeline, measure: str, y: np.ndarray, found: np.ndarray
 ) -> np.ndarray | None:
     """`row_scores` of the predictions of a simple model."""
-    if method.task == "regression":
-        return _squared_errors(method, found, y)
-    assert method.classes is not None
-    predicted = method.classes[np.argmax(found, axis=1)]
-    return class_row_scores(measure, method.classes, y, predicted, found)
+    if model.task == "regression":
+        return _squared_errors(model, found, y)
+    assert model.classes is not None
+    predicted = model.classes[np.argmax(found, axis=1)]
+    return class_row_scores(measure, model.classes, y, predicted, found)
 
 
-def _squared_errors(method: Pipeline, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _squared_errors(model: Pipeline, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Of predicted numbers, in units of the scaled target."""
-    assert method.target_scaler is not None
-    return ((predicted - y) / method.target_scaler.unit) ** 2
+    assert model.target_scaler is not None
+    return ((predicted - y) / model.target_scaler.unit) ** 2
 
 
-def _constant_score(method: Pipeline, measure: str, y: np.ndarray, targets: list) -> float:
+def _constant_score(model: Pipeline, measure: str, y: np.ndarray, targets: list) -> float:
     """`constant` by a measure; others than accuracy and RMSE are those of the shares of the labels
     of all training rows y.
     """
     if measure in ("accuracy", "rmse"):
-        return constant(method, targets)
+        return constant(model, targets)
     y_out = np.concatenate([out for _, out in targets])
-    shares = np.mean(y[:, None] == method.classes, axis=0)
-    own = _row_scores(method, measure, y_out, np.broadcast_to(shares, (len(y_out), len(shares))))
-    return constant(method, targets) if own is None else score_of(measure, own)
+    shares = np.mean(y[:, None] == model.classes, axis=0)
+    own = _row_scores(model, measure, y_out, np.broadcast_to(shares, (len(y_out), len(shares))))
+    return constant(model, targets) if own is None else score_of(measure, own)
 
 
 def _dense(X):

@@ -259,7 +259,7 @@ class HadamardMap(SeededMap, FourierMap):
 
     @cached
     def _plan(self) -> tuple[np.ndarray, ...]:
-        """What `_turns` takes: signs of the blocks that are needed, where the features of each
+        """What `_structured` takes: signs of the blocks that are needed, where the features of each
         begin, and by blocks the feature, its direction in the block and its length.
         """
         blocks, starts, order = self._in_blocks(self.size)

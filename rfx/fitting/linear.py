@@ -275,7 +275,7 @@ def step_callback(
     scale: float = 1.0,
     offset: ArrayLike = 0.0,
 ) -> StepCallback | None:
-    """A solver callback for weights over scale * feature_map; see `callbacks.evaluating`."""
+    """A solver callback for weights over scale * feature_map; see `evaluating`."""
     limit = method.max_memory
 
     def matvec(X: Inputs) -> Callable[[np.ndarray], np.ndarray]:

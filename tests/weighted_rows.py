@@ -1,12 +1,24 @@
 """Rows with weights for the tests of sample weights: a disc to be learnt in each task."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 
-def weighted_rows(count: int) -> tuple:
-    """(X (count, 3), targets by task, integer weights 0 to 3, real weights, the row numbers
-    repeated by the integer weights).
+@dataclass(frozen=True)
+class WeightedRows:
+    """X (rows, 3), targets by task, integer weights 0 to 3, real weights, and the row numbers
+    repeated by the integer weights.
     """
+
+    X: np.ndarray
+    targets: dict[str, np.ndarray]
+    weights: np.ndarray
+    shares: np.ndarray
+    repeated: np.ndarray
+
+
+def weighted_rows(count: int) -> WeightedRows:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (count, 3))
     radius = np.linalg.norm(X, axis=1) + 0.3 * rng.normal(size=count)
@@ -16,10 +28,6 @@ def weighted_rows(count: int) -> tuple:
         "multiclass": np.digitize(radius, [1.5, 2.2]).astype(float),
     }
     weights = rng.integers(0, 4, count).astype(float)
-    return (
-        X,
-        targets,
-        weights,
-        rng.uniform(0.2, 3.0, count),
-        np.repeat(np.arange(count), weights.astype(int)),
-    )
+    shares = rng.uniform(0.2, 3.0, count)
+    repeated = np.repeat(np.arange(count), weights.astype(int))
+    return WeightedRows(X, targets, weights, shares, repeated)

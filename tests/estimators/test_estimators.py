@@ -63,7 +63,7 @@ NOT_CHECKED = {
     ),
 }
 # Repeated rows give other batches in another order, whose steps end near the same minimum, but not
-# exactly there. test_stream_methods.py compares steps over all rows, which are equal, and the
+# exactly there. test_stream_weights.py compares steps over all rows, which are equal, and the
 # optimum of dual ascent.
 NEAR = {
     f"check_sample_weight_equivalence_on_{kind}_data": (

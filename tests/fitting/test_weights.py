@@ -22,8 +22,6 @@ from rfx.solvers.base import Budget
 from rfx.solvers.kernel import solve_kernel_ridge
 from rfx.solvers.l1 import newton, quadratic
 
-RNG = np.random.default_rng(1)
-X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(120)
 # options without dependence on the number of rows: no landmarks or blocks are drawn from them
 EXACT = {
     "rf": {"n_features": 60, "lam": 0.3, "dtype": "float64", "tol": 1e-12},
@@ -58,23 +56,28 @@ LOSSES = {
 CASES = [(name, task, loss) for name in EXACT for task, known in LOSSES.items() for loss in known]
 
 
+@pytest.fixture(scope="module")
+def data():
+    return weighted_rows(120)
+
+
 def made(name, **more):
     # what is learnt from random pairs or parts of the rows changes if rows are repeated
     gamma = {} if name == "boosting" else {"gamma": "paper"}
     return methods.create(name, **gamma | EXACT[name] | more)
 
 
-def compare(one, other, tol=2e-5):
+def compare(data, one, other, tol=2e-5):
     assert one.info["objective"] == pytest.approx(other.info["objective"], rel=1e-6)
-    a, b = one.decision_function(X), other.decision_function(X)
+    a, b = one.decision_function(data.X), other.decision_function(data.X)
     np.testing.assert_allclose(a, b, rtol=0, atol=tol * np.abs(b).max())
 
 
 @pytest.mark.parametrize("name, task, loss", CASES + [("kernel", "binary", "hinge")])
-def test_weights_are_repetitions(name, task, loss):
-    y = TARGETS[task]
-    weighted = made(name, loss=loss, task=task).fit(X, y, sample_weight=WEIGHTS)
-    repeated = made(name, loss=loss, task=task).fit(X[REPEATED], y[REPEATED])
+def test_weights_are_repetitions(name, task, loss, data):
+    y = data.targets[task]
+    weighted = made(name, loss=loss, task=task).fit(data.X, y, sample_weight=data.weights)
+    repeated = made(name, loss=loss, task=task).fit(data.X[data.repeated], y[data.repeated])
     assert weighted.info["gap"] <= 2e-3 * weighted.info["objective"]
     if name in ("sparse-rb", "boosting") and loss == "squared_hinge":
         # bins or stumps with the same rows inside the margin: the minimum is unique, the minimisers
@@ -83,12 +86,12 @@ def test_weights_are_repetitions(name, task, loss):
     else:
         # for the hinge, any bias in an interval is optimal, and the tolerance is that of the
         # objective
-        compare(weighted, repeated, 1e-3 if loss == "hinge" else 1e-4)
+        compare(data, weighted, repeated, 1e-3 if loss == "hinge" else 1e-4)
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_weights_of_one_change_nothing_and_of_two_halve_lambda(name):
-    y = TARGETS["binary"]
+def test_weights_of_one_change_nothing_and_of_two_halve_lambda(name, data):
+    X, y = data.X, data.targets["binary"]
     plain = made(name, task="binary").fit(X, y)
     assert np.array_equal(
         made(name, task="binary").fit(X, y, sample_weight=np.ones(120)).decision_function(X),
@@ -104,32 +107,33 @@ def test_weights_of_one_change_nothing_and_of_two_halve_lambda(name):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_weight_zero_is_a_row_left_out(name):
-    y, kept = TARGETS["regression"], SHARES > 0.9
+def test_weight_zero_is_a_row_left_out(name, data):
+    X, y, kept = data.X, data.targets["regression"], data.shares > 0.9
     zeros = made(name, task="regression").fit(X, y, sample_weight=kept.astype(float))
     without = made(name, task="regression").fit(X[kept], y[kept])
     assert np.array_equal(zeros.decision_function(X), without.decision_function(X))
     assert zeros.info["n_train"] == np.count_nonzero(kept)
 
 
-def test_kernel_ridge_by_conjugate_gradients_takes_weights():
-    y = TARGETS["regression"]
-    K = KernelMatrix("gaussian", X, {"gamma": 1.0}, np.sqrt(SHARES))
-    right = np.sqrt(SHARES) * y
+def test_kernel_ridge_by_conjugate_gradients_takes_weights(data):
+    y = data.targets["regression"]
+    K = KernelMatrix("gaussian", data.X, {"gamma": 1.0}, np.sqrt(data.shares))
+    right = np.sqrt(data.shares) * y
     exact = np.linalg.solve(K.to_array(np.float64) + 0.3 * np.eye(120), right)
     for memory in (0.01, 100.0):
         solution = solve_kernel_ridge(K, right, 0.3, budget=Budget(tol=1e-10, memory_mb=memory))
         assert solution.converged
         np.testing.assert_allclose(solution.coef, exact, atol=1e-4)
-    plain = KernelMatrix("gaussian", X, {"gamma": 1.0})
+    plain = KernelMatrix("gaussian", data.X, {"gamma": 1.0})
     np.testing.assert_allclose(
-        K.matvec(y), np.sqrt(SHARES) * plain.matvec(np.sqrt(SHARES) * y), rtol=1e-12
+        K.matvec(y), np.sqrt(data.shares) * plain.matvec(np.sqrt(data.shares) * y), rtol=1e-12
     )
-    np.testing.assert_allclose(K.diagonal, SHARES * plain.diagonal)
+    np.testing.assert_allclose(K.diagonal, data.shares * plain.diagonal)
 
 
-def test_small_lambda_on_separable_classes_takes_weights(monkeypatch):
+def test_small_lambda_on_separable_classes_takes_weights(monkeypatch, data):
     # where the interior-point method over the rows takes over
+    X = data.X
     called = []
 
     def watched(*given, **named):
@@ -147,8 +151,8 @@ def test_small_lambda_on_separable_classes_takes_weights(monkeypatch):
         "gamma": 2.0,
         "task": "binary",
     }
-    weighted = methods.create("sparse-rf", **options).fit(X, y, sample_weight=WEIGHTS)
-    repeated = methods.create("sparse-rf", **options).fit(X[REPEATED], y[REPEATED])
+    weighted = methods.create("sparse-rf", **options).fit(X, y, sample_weight=data.weights)
+    repeated = methods.create("sparse-rf", **options).fit(X[data.repeated], y[data.repeated])
     assert weighted.info["converged"] and repeated.info["converged"]
     assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-5)
     assert any(len(np.unique(heights)) > 1 for heights in called) and any(
@@ -157,24 +161,26 @@ def test_small_lambda_on_separable_classes_takes_weights(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_path_and_validation_take_weights():
-    y = TARGETS["binary"]
+def test_a_path_and_validation_take_weights(data):
+    X, y = data.X, data.targets["binary"]
     options = {"gamma": "paper", "lam_path": "10:0.1:4", "dtype": "float64", "tol": 1e-9}
     trainer = methods.create("sparse-rf", n_features=60, task="binary", **options)
-    path = trainer.fit(X, y, sample_weight=WEIGHTS).path
-    for one, other in zip(path, trainer.fit(X[REPEATED], y[REPEATED]).path, strict=True):
+    path = trainer.fit(X, y, sample_weight=data.weights).path
+    for one, other in zip(path, trainer.fit(X[data.repeated], y[data.repeated]).path, strict=True):
         assert one.info["objective"] == pytest.approx(other.info["objective"], rel=1e-6)
     for name in ("rf", "sparse-rf", "rb", "kernel"):
         chosen = made(
             name, lam="validation", gamma="tuned" if name != "rb" else 1.0, tol=1e-3, task="binary"
         )
-        chosen = chosen.fit(X, y, sample_weight=SHARES)
+        chosen = chosen.fit(X, y, sample_weight=data.shares)
         grid = list(chosen.method.space.values["lam"])
         # a grid is continued beyond an end that is best
         grid.append(beyond(grid[-1], grid))
-        assert np.isclose(chosen.info["lam"], np.mean(SHARES) * np.array(grid), rtol=1e-9).any()
+        assert np.isclose(
+            chosen.info["lam"], np.mean(data.shares) * np.array(grid), rtol=1e-9
+        ).any()
         assert chosen.info["converged"]
-    grown = made("rb", grow=0.2, task="binary").fit(X, y, sample_weight=SHARES)
+    grown = made("rb", grow=0.2, task="binary").fit(X, y, sample_weight=data.shares)
     assert grown.info["converged"]
 
 
@@ -203,15 +209,22 @@ def test_balanced(rng):
         ("rf", {}, np.zeros(120), "all sample weights are zero"),
         ("rf", {"class_weight": "7:2"}, None, "--class-weight has the label 7, which no row has"),
         ("rf", {"task": "regression", "class_weight": "1:2"}, None, "but the task is regression"),
-        ("rf", {"solver": "liblinear", "tol": None}, SHARES, "--solver is liblinear, which does n"),
+        (
+            "rf",
+            {"solver": "liblinear", "tol": None},
+            np.arange(1.0, 121),
+            "--solver is liblinear, which does n",
+        ),
         ("sparse-rb", {"solver": "prcd", "class_weight": "1:2"}, None, "--solver is prcd, which d"),
-        ("lkrf", {"joint": 2}, SHARES, "--joint does not support sample weights"),
+        ("lkrf", {"joint": 2}, np.arange(1.0, 121), "--joint does not support sample weights"),
         ("rf", {"class_weight": "1:2,1:3"}, None, "it must be balanced, or LABEL:WEIGHT"),
     ],
 )
-def test_what_is_refused(name, options, sample_weight, message):
+def test_what_is_refused(name, options, sample_weight, message, data):
     with pytest.raises((DataError, UsageError), match=message):
-        made(name, **{"task": "binary"} | options).fit(X, TARGETS["binary"], sample_weight)
+        made(name, **{"task": "binary"} | options).fit(
+            data.X, data.targets["binary"], sample_weight
+        )
 
 
 # ------------------------------------------------------------------ parts
@@ -261,12 +274,12 @@ def test_scaled_rows_are_the_matrix(rng):
     )
 
 
-def test_sparse_rows_take_weights():
-    y, rows = TARGETS["binary"], sp.csr_matrix(np.where(np.abs(X) < 1, 0, X))
+def test_sparse_rows_take_weights(data):
+    y, rows = data.targets["binary"], sp.csr_matrix(np.where(np.abs(data.X) < 1, 0, data.X))
     for name in ("rf", "rb", "kernel"):
-        sparse = made(name, task="binary", scaling="none").fit(rows, y, sample_weight=WEIGHTS)
+        sparse = made(name, task="binary", scaling="none").fit(rows, y, sample_weight=data.weights)
         dense = made(name, task="binary", scaling="none").fit(
-            rows.toarray(), y, sample_weight=WEIGHTS
+            rows.toarray(), y, sample_weight=data.weights
         )
         np.testing.assert_allclose(
             sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=1e-4
@@ -276,11 +289,12 @@ def test_sparse_rows_take_weights():
 @pytest.mark.slow
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("name", [*EXACT, "local", "rfm"])
-def test_rows_of_weight_zero_change_no_probability(name, few):
+def test_rows_of_weight_zero_change_no_probability(name, few, data):
     """Neither the model, nor what is drawn by the seed, nor the rows by which it is judged."""
+    X = data.X
     own = np.where(np.arange(120) % (8 if few else 3) == 0, 1.0, 0.0)
     own[5] = 2.0
-    kept, y = np.flatnonzero(own), TARGETS["binary"]
+    kept, y = np.flatnonzero(own), data.targets["binary"]
     options = {"task": "binary"} | (EXACT[name] if name in EXACT else {})
     trainer = Trainer(methods.get(name).of(options), predicts_left_out=True)
     models = []

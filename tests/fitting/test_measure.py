@@ -1,5 +1,7 @@
 """Options chosen by the measure that the user names."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
@@ -9,11 +11,16 @@ from rfx.fitting.problem import measured
 from rfx.fitting.selection import FURTHER_GAIN
 from rfx.measures import ROW_MEASURES
 
-RNG = np.random.default_rng(0)
 N = 300
-X = RNG.normal(size=(N, 3))
-NOISY = X[:, 0] + 2 * RNG.normal(size=N) > 1.2
 FIXED = {"scaling": "none", "metric": "none", "kernel": "gaussian", "gamma": 0.3}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows (300, 3), and labels that depend on the first input with much noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    return SimpleNamespace(X=X, noisy=X[:, 0] + 2 * rng.normal(size=N) > 1.2)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -34,9 +41,9 @@ def test_errors_are_those_of_scikit_learn(k, rng):
 
 
 @pytest.mark.parametrize("measure", ROW_MEASURES)
-def test_lambda_is_chosen_by_it(measure):
+def test_lambda_is_chosen_by_it(measure, data):
     trainer = methods.create("kernel", task="binary", measure=measure, lam="validation", **FIXED)
-    step = trainer.fit(X, NOISY * 1.0).info["validation"][-1]
+    step = trainer.fit(data.X, data.noisy * 1.0).info["validation"][-1]
     own = ROW_MEASURES[measure]
     assert step["error"] == (own.error_of_choice or own.error)
     errors = dict(step["tried"])
@@ -44,11 +51,11 @@ def test_lambda_is_chosen_by_it(measure):
 
 
 @pytest.mark.slow
-def test_the_choice_of_inputs_follows_it():
+def test_the_choice_of_inputs_follows_it(data):
     chosen = {}
     for measure in ("accuracy", "log_loss"):
         given = {"measure": measure, "scaling": "standard", "metric": "none"}
-        trained = methods.create("rfm", task="binary", **given).fit(X, NOISY * 1.0)
+        trained = methods.create("rfm", task="binary", **given).fit(data.X, data.noisy * 1.0)
         step = trained.info["validation"][0]
         own = ROW_MEASURES[measure]
         assert (own.error_of_choice or own.error) in step["error"]

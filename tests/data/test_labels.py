@@ -20,7 +20,6 @@ TRAIN = ("train", "--method", "rf", "--n-features", 20, "--gamma", 1, "--lam", 1
 TRAIN += ("--scaling", "none", "--metric", "none", "--seed", 0)
 STREAM = ("train", "--method", "norma", "--gamma", 1, "--nu", 0.01, "--scaling", "none")
 STREAM += ("--seed", 0, "--epochs", 3, "--stream")
-RNG = np.random.default_rng(5)
 # Integers that float64 does not have.
 BIG = [2**60 + 1, 2**60 + 2]
 
@@ -53,7 +52,7 @@ def put(path, labels):
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     rows = [(3 * places[label], row % 7 / 10, label) for row, label in enumerate(labels)]
     if path.suffix == ".svm":
-        noise = RNG.uniform(-0.3, 0.3, len(labels)).round(3)
+        noise = np.random.default_rng(5).uniform(-0.3, 0.3, len(labels)).round(3)
         lines = [f"{label} 1:{a + x} 2:{b}" for (a, b, label), x in zip(rows, noise.tolist())]
     else:
         lines = ["a,b,label", *(",".join(map(str, row)) for row in rows)]

@@ -74,7 +74,7 @@ def test_what_python_writes_is_read_in_any_pieces(rows, chunk, end):
         assert found[position + 1] == [None if word in readers.ABSENT else word for word in words]
 
 
-def test_numbers_are_the_nearest_doubles(rng=np.random.default_rng(0)):
+def test_numbers_are_the_nearest_doubles(rng):
     values = rng.standard_normal((200, 2)) * 10.0 ** rng.integers(-300, 300, (200, 2))
     table = parsed("\n".join(",".join(map(repr, row)) for row in values.tolist()))
     assert not table.named
@@ -296,9 +296,17 @@ def test_a_header_is_guessed_from_what_stands_below(first, below, header, noted)
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 N = 60
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(N, 2))
-Y = (X[:, 0] > 0).astype(int)
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(N, 2))
+
+
+@pytest.fixture
+def y(X):
+    """Two classes of the rows of X, 0 and 1."""
+    return (X[:, 0] > 0).astype(int)
 
 
 def saved(path, **arrays):
@@ -334,43 +342,49 @@ def test_numbers_of_every_layout_are_read_as_numpy_has_them(dtype, order, tmp_pa
     )
 
 
-NO_TABLE = {
-    "complex": (X.astype(complex), "type complex128 instead of numbers"),
-    "dates": (np.zeros((N, 2), "M8[D]"), "type datetime64"),
-    "records": (np.zeros((N, 2), [("a", "f8")]), "instead of numbers"),
-    "words": (np.full((N, 2), "a"), "type <U1 instead of numbers; save columns of several types"),
-    "one axis": (np.zeros(N), r"shape \(60,\); .* such as X.reshape\(len\(X\), -1\)"),
-    "images": (np.zeros((N, 2, 2)), r"shape \(60, 2, 2\)"),
-    "no axis": (np.array(3.0), r"shape \(\)"),
-    "no rows": (np.zeros((0, 2)), r"shape \(0, 2\)"),
-    "no columns": (np.zeros((N, 0)), r"shape \(60, 0\)"),
-    "objects": (X.astype(object), "not a readable .np. file .Object arrays"),
-}
-
-
-@pytest.mark.parametrize("what", NO_TABLE)
-def test_inputs_that_are_no_table_are_refused_in_a_sentence(what, tmp_path):
-    array, message = NO_TABLE[what]
+@pytest.mark.parametrize(
+    "array, message",
+    [
+        pytest.param(np.ones((N, 2), complex), "type complex128 instead of numbers", id="complex"),
+        pytest.param(np.zeros((N, 2), "M8[D]"), "type datetime64", id="dates"),
+        pytest.param(np.zeros((N, 2), [("a", "f8")]), "instead of numbers", id="records"),
+        pytest.param(
+            np.full((N, 2), "a"),
+            "type <U1 instead of numbers; save columns of several types",
+            id="words",
+        ),
+        pytest.param(
+            np.zeros(N), r"shape \(60,\); .* such as X.reshape\(len\(X\), -1\)", id="one axis"
+        ),
+        pytest.param(np.zeros((N, 2, 2)), r"shape \(60, 2, 2\)", id="images"),
+        pytest.param(np.array(3.0), r"shape \(\)", id="no axis"),
+        pytest.param(np.zeros((0, 2)), r"shape \(0, 2\)", id="no rows"),
+        pytest.param(np.zeros((N, 0)), r"shape \(60, 0\)", id="no columns"),
+        pytest.param(
+            np.ones((N, 2), object), "not a readable .np. file .Object arrays", id="objects"
+        ),
+    ],
+)
+def test_inputs_that_are_no_table_are_refused_in_a_sentence(array, message, tmp_path, y):
     np.save(tmp_path / "a.npy", array)
-    for path in (saved(tmp_path / "a.npz", X=array, y=Y), tmp_path / "a.npy"):
+    for path in (saved(tmp_path / "a.npz", X=array, y=y), tmp_path / "a.npy"):
         with pytest.raises(DataError, match=message):
             read(path)
 
 
-NO_TARGETS = {
-    "complex": (Y.astype(complex), "the array of targets has type complex128"),
-    "dates": (np.zeros(N, "M8[s]"), "the array of targets has type datetime64"),
-    "a row": (Y.reshape(1, N), r"60 rows, but its targets have shape \(1, 60\)"),
-    "too few": (Y[1:], r"60 rows, but its targets have shape \(59,\)"),
-    "no axis": (np.array(1), r"60 rows, but its targets have shape \(\)"),
-    "objects": (Y.astype(object), "not a readable .npz file .Object arrays"),
-}
-
-
-@pytest.mark.parametrize("what", NO_TARGETS)
+@pytest.mark.parametrize(
+    "array, message",
+    [
+        pytest.param(np.ones(N, complex), "the array of targets has type complex128", id="complex"),
+        pytest.param(np.zeros(N, "M8[s]"), "the array of targets has type datetime64", id="dates"),
+        pytest.param(np.ones((1, N)), r"60 rows, but its targets have shape \(1, 60\)", id="a row"),
+        pytest.param(np.ones(N - 1), r"60 rows, but its targets have shape \(59,\)", id="too few"),
+        pytest.param(np.array(1), r"60 rows, but its targets have shape \(\)", id="no axis"),
+        pytest.param(np.ones(N, object), "not a readable .npz file .Object arrays", id="objects"),
+    ],
+)
 @pytest.mark.parametrize("sparse", [False, True])
-def test_targets_that_are_none_are_refused_in_a_sentence(what, sparse, tmp_path):
-    array, message = NO_TARGETS[what]
+def test_targets_that_are_none_are_refused_in_a_sentence(array, message, sparse, tmp_path, X):
     inputs = sparse_arrays(X) if sparse else {"X": X}
     with pytest.raises(DataError, match=message):
         read(saved(tmp_path / "a.npz", **inputs, y=array))
@@ -380,19 +394,19 @@ def test_targets_that_are_none_are_refused_in_a_sentence(what, sparse, tmp_path)
     "cells, labels",
     [(("0", "1"), ["0", "1"]), (("007", "7"), ["007", "7"])] + [((b"10", b"20"), ["10", "20"])],
 )
-def test_targets_that_are_words_of_digits_are_labels(cells, labels, tmp_path):
-    schema = load(saved(tmp_path / "a.npz", X=X, y=np.where(Y, *cells))).schema
+def test_targets_that_are_words_of_digits_are_labels(cells, labels, tmp_path, X, y):
+    schema = load(saved(tmp_path / "a.npz", X=X, y=np.where(y, *cells))).schema
     assert schema.labels == labels
 
 
-def test_words_of_digits_in_parquet_are_categories(tmp_path):
+def test_words_of_digits_in_parquet_are_categories(tmp_path, X, y):
     zips = np.where(np.arange(N) % 3, "94105", "02139")
-    path = written(tmp_path / "a.parquet", {"a": X[:, 0], "zip": zips, "y": np.where(Y, "p", "q")})
+    path = written(tmp_path / "a.parquet", {"a": X[:, 0], "zip": zips, "y": np.where(y, "p", "q")})
     assert load(path).schema.titles() == ["a", "zip=02139", "zip=94105"]
 
 
-def test_a_damaged_npz_is_refused(tmp_path):
-    path = saved(tmp_path / "a.npz", X=X, y=Y)
+def test_a_damaged_npz_is_refused(tmp_path, X, y):
+    path = saved(tmp_path / "a.npz", X=X, y=y)
     whole = path.read_bytes()
     for damaged in (whole[:-1], b"x" + whole):
         path.write_bytes(damaged)
@@ -413,7 +427,7 @@ def written(path, columns, names=None, **how):
     "kind", ["string", "large_string", "binary", "large_binary", "dictionary", "string_view"]
 )
 @pytest.mark.parametrize("layout", [{}, {"row_group_size": 7}, {"use_dictionary": False}])
-def test_words_of_every_layout_are_read_as_pyarrow_has_them(layout, kind, tmp_path):
+def test_words_of_every_layout_are_read_as_pyarrow_has_them(layout, kind, tmp_path, X):
     pyarrow = pytest.importorskip("pyarrow")
     words = [None if number % 5 == 0 else f"é{number % 17}" * (number % 3) for number in range(N)]
     types = {"dictionary": pyarrow.dictionary(pyarrow.int8(), pyarrow.string())}
@@ -430,8 +444,9 @@ def test_words_of_every_layout_are_read_as_pyarrow_has_them(layout, kind, tmp_pa
     np.testing.assert_array_equal(found.columns[3], X[:, 0])
 
 
-@pytest.mark.parametrize("y", [Y, np.where(Y, "yes", "no"), np.where(Y, b"yes", b"no")])
-def test_targets_in_one_column_are_targets(y, tmp_path):
+@pytest.mark.parametrize("no, yes", [(0, 1), ("no", "yes"), (b"no", b"yes")])
+def test_targets_in_one_column_are_targets(no, yes, tmp_path, X):
+    y = np.where(X[:, 0] > 0, yes, no)
     flat = read(saved(tmp_path / "a.npz", X=X, y=y)).columns[2]
     assert cells(read(saved(tmp_path / "b.npz", X=X, y=y[:, None])).columns[2]) == cells(flat)
     targets = read(saved(tmp_path / "c.npz", **sparse_arrays(X), y=y[:, None]))[1]
@@ -447,10 +462,10 @@ def test_targets_in_one_column_are_targets(y, tmp_path):
         ([b"a\xff"] * N, "string", "has words that are not UTF-8"),
     ],
 )
-def test_columns_that_are_no_numbers_or_words_must_be_ignored(cells, kind, reason, tmp_path):
+def test_columns_that_are_no_numbers_or_words_must_be_ignored(cells, kind, reason, tmp_path, X, y):
     column = pytest.importorskip("pyarrow").array(cells)
     column = column if kind is None else column.view(kind)
-    labels = np.where(Y, "p", "q")
+    labels = np.where(y, "p", "q")
     path = written(tmp_path / "a.parquet", {"o": column, "a": X[:, 0], "y": labels})
     with pytest.raises(DataError, match=f"column 'o' {reason}.*ignore it with --ignore o"):
         load(path)

@@ -18,7 +18,6 @@ from rfx.errors import DataError, RfxError
 pytestmark = pytest.mark.usefixtures("own_folders")
 FAST = ("--method", "rf", "--n-features", 50, "--gamma", 1, "--lam", 1)
 STREAMED = ("--method", "doubly-sgd", "--gamma", 1, "--stream", "--batch", 32, "--epochs", 2)
-RNG = np.random.default_rng(3)
 
 
 def inputs(path, schema, width=2, **reading):
@@ -27,8 +26,6 @@ def inputs(path, schema, width=2, **reading):
 
 
 # ---------------------------------------------------------------------- where indices start
-
-LABELS = np.array([-1, 1] * 25)
 
 
 @pytest.fixture
@@ -40,7 +37,7 @@ def indexed(tmp_path, rng):
     for base, name in enumerate(("zero", "one")):
         lines = [
             f"{label} {f'{base}:1 ' if label > 0 else ''}{base + 1}:{a} {base + 2}:{b}\n"
-            for label, (a, b) in zip(LABELS, numbers)
+            for label, (a, b) in zip([-1, 1] * 25, numbers)
         ]
         (tmp_path / f"{name}.libsvm").write_text("".join(lines))
         (tmp_path / f"new-{name}.libsvm").write_text("".join(lines[::2]))
@@ -76,7 +73,7 @@ def test_indices_that_start_elsewhere_are_refused(model, name, reading, message,
 
 def churn(tmp_path, header="2019,2020,churn", separator=",", name="churn.csv"):
     """A table whose targets depend on two numbers."""
-    rows = RNG.normal(size=(40, 2)).round(2).tolist()
+    rows = np.random.default_rng(3).normal(size=(40, 2)).round(2).tolist()
     lines = ([header] if header else []) + [
         f"{a},{b},{'yes' if a + b > 0 else 'no'}" for a, b in rows
     ]

@@ -77,9 +77,6 @@ def test_a_cut_that_can_not_be(n_train, n_test):
         splits.cut(100, n_train, n_test, 3)
 
 
-RINGS = np.repeat(np.arange(1, 30), [1] * 4 + [60] * 20 + [2] * 5)  # like the ages of abalones
-
-
 @pytest.mark.parametrize(
     "y, task, seen",
     [
@@ -99,7 +96,8 @@ RINGS = np.repeat(np.arange(1, 30), [1] * 4 + [60] * 20 + [2] * 5)  # like the a
         (range(100), "", ""),
         ([1, 2, 3], "", ""),
         (list(range(31)) * 90, "", ""),
-        (RINGS, "", ""),
+        # like the ages of abalones
+        (np.repeat(np.arange(1, 30), [1] * 4 + [60] * 20 + [2] * 5), "", ""),
     ],
 )
 def test_guess_task(y, task, seen, caplog):
@@ -253,39 +251,42 @@ def test_another_file_or_set_to_test_on(tmp_path):
 
 # -------------------------------------------- rows that are kept apart: whole groups, later rows
 
-RNG = np.random.default_rng(4)
 SIZES = [40, 25, 11, 11, 9, 7, 7, 5, 5, 4, 3, 3, 2, 1, 1]
-GROUP = RNG.permutation(np.repeat(np.arange(len(SIZES)), SIZES))
-TIME = RNG.permutation(np.arange(97.0))
 
 
-def groups_of(rows):
-    return set(GROUP[rows].tolist())
+@pytest.fixture
+def group():
+    """The group of each of 134 rows; there are SIZES[k] rows of group k."""
+    return np.random.default_rng(4).permutation(np.repeat(np.arange(len(SIZES)), SIZES))
 
 
-def check_sides(parts):
+def groups_of(group, rows):
+    return set(group[rows].tolist())
+
+
+def check_sides(group, parts):
     for kept, out in parts:
         assert len(kept) and len(out)
-        assert sorted([*kept, *out]) == list(range(len(GROUP)))
-        assert not groups_of(kept) & groups_of(out)
+        assert sorted([*kept, *out]) == list(range(len(group)))
+        assert not groups_of(group, kept) & groups_of(group, out)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("number", [2, 3, 5, 15])
-def test_each_group_is_held_out_once_as_by_group_k_fold(number, seed):
-    parts = SplitConstraint("groups", GROUP).parts(number, seed)
-    check_sides(parts)
-    held = [groups_of(out) for _, out in parts]
-    theirs = [groups_of(out) for _, out in GroupKFold(number).split(GROUP, groups=GROUP)]
+def test_each_group_is_held_out_once_as_by_group_k_fold(number, seed, group):
+    parts = SplitConstraint("groups", group).parts(number, seed)
+    check_sides(group, parts)
+    held = [groups_of(group, out) for _, out in parts]
+    theirs = [groups_of(group, out) for _, out in GroupKFold(number).split(group, groups=group)]
     assert sorted(sum(map(sorted, held), [])) == sorted(sum(map(sorted, theirs), []))
     sizes = sorted(len(out) for _, out in parts)
-    assert sizes == sorted(sum(SIZES[group] for group in groups) for groups in theirs)
+    assert sizes == sorted(sum(SIZES[number] for number in groups) for groups in theirs)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
-def test_a_share_of_the_rows_in_whole_groups(share):
-    found = [SplitConstraint("groups", GROUP).held_out(share, seed) for seed in range(5)]
-    check_sides(found)
+def test_a_share_of_the_rows_in_whole_groups(share, group):
+    found = [SplitConstraint("groups", group).held_out(share, seed) for seed in range(5)]
+    check_sides(group, found)
     assert len({tuple(out) for _, out in found}) > 1
     many = SplitConstraint("groups", np.arange(1000) // 4)
     _, out = many.held_out(share, 0)
@@ -302,10 +303,11 @@ def test_labels_have_their_share_of_every_part():
 
 
 @pytest.mark.parametrize("number", [2, 4, 10])
-def test_windows_are_those_of_time_series_split(number):
-    order = np.argsort(TIME)
-    windows = SplitConstraint("time", TIME).parts(number, 0)
-    theirs = TimeSeriesSplit(number).split(TIME)
+def test_windows_are_those_of_time_series_split(number, rng):
+    times = rng.permutation(np.arange(97.0))
+    order = np.argsort(times)
+    windows = SplitConstraint("time", times).parts(number, 0)
+    theirs = TimeSeriesSplit(number).split(times)
     for (kept, out), (first, second) in zip(windows[::-1], theirs, strict=True):
         assert sorted(order[first]) == kept.tolist() and sorted(order[second]) == out.tolist()
 
@@ -428,9 +430,6 @@ def test_sets_without_such_columns(name, tmp_path, monkeypatch):
 # ---------------------------------------------------------------------- means of the targets
 
 
-NESTED = np.random.default_rng(1).permutation(np.arange(300) // 6)
-
-
 def encoded(codes, y, constraint):
     """(Schema, X, messages) of a column with 50 categories."""
     words = Words(codes.astype(np.int32), [f"c{number:02}" for number in range(50)])
@@ -442,10 +441,11 @@ def encoded(codes, y, constraint):
 
 @pytest.mark.parametrize("by", ["groups", "time"])
 def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
+    nested = np.random.default_rng(1).permutation(np.arange(300) // 6)
     codes, generator = np.arange(300) % 50, np.random.default_rng(2)
-    codes[codes == 49] = 48 + (NESTED[codes == 49] // 10 == 0)  # one category of the first rows
+    codes[codes == 49] = 48 + (nested[codes == 49] // 10 == 0)  # one category of the first rows
     y = codes + generator.normal(size=300)
-    constraint = SplitConstraint(by, NESTED // 10)
+    constraint = SplitConstraint(by, nested // 10)
     schema, X, (note,) = encoded(codes, y, constraint)
     assert "1 of 50 categories of column 'c' occur in only one" in note
     assert "--ignore c leaves the column out" in note

@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,10 +17,14 @@ from rfx.data.reading import Reading
 from rfx.data.stream import ArraySource, CsvSource, LibsvmSource, Stream
 from rfx.errors import DataError, UsageError
 
-RNG = np.random.default_rng(0)
-X = np.where(RNG.random((97, 5)) < 0.5, RNG.standard_normal((97, 5)), 0.0)
-X[0, 4] = 1.5
-Y = RNG.integers(0, 3, 97).astype(float)
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows (97, 5) of which half the values are zero, and three classes."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((97, 5)) < 0.5, rng.standard_normal((97, 5)), 0.0)
+    X[0, 4] = 1.5
+    return SimpleNamespace(X=X, y=rng.integers(0, 3, 97).astype(float))
 
 
 def dense(part):
@@ -27,32 +32,33 @@ def dense(part):
 
 
 @pytest.fixture(params=["libsvm", "libsvm.xz", "csv", "array", "csr"])
-def make(request, tmp_path):
-    """A function that makes a fresh source of X, Y."""
+def make(request, tmp_path, data):
+    """A function that makes a fresh source of the rows."""
     path = tmp_path / "rows"
     kind = request.param
     if kind.startswith("libsvm"):
-        libsvm.write(path, X, Y)
+        libsvm.write(path, data.X, data.y)
         if kind.endswith("xz"):
             path.write_bytes(lzma.compress(path.read_bytes()))
         return lambda: LibsvmSource(path, n_inputs=5, chunk=300)
     if kind == "csv":
-        lines = [",".join(map(repr, [*row.tolist(), label])) for row, label in zip(X, Y.tolist())]
+        rows = np.column_stack([data.X, data.y]).tolist()
+        lines = [",".join(map(repr, row)) for row in rows]
         path.write_text("a,b,c,d,e,target\n" + "\n".join(lines))
         return lambda: CsvSource(path, chunk=300)
-    rows = sp.csr_matrix(X) if kind == "csr" else X
-    return lambda: ArraySource(rows, Y, seed=4)
+    rows = sp.csr_matrix(data.X) if kind == "csr" else data.X
+    return lambda: ArraySource(rows, data.y, seed=4)
 
 
 @pytest.mark.parametrize("buffer", [0, 30])
-def test_an_epoch_is_every_row_once_in_batches_of_one_size(make, buffer):
+def test_an_epoch_is_every_row_once_in_batches_of_one_size(make, buffer, data):
     stream = Stream(make(), 8, buffer, seed=2, epochs=2)
     parts, targets, numbers = zip(*stream)
     assert [len(y) for y in targets] == 2 * ([8] * 12 + [1])
     orders = np.concatenate(numbers).reshape(2, 97)
     np.testing.assert_array_equal(np.sort(orders), [range(97)] * 2)
-    np.testing.assert_allclose(np.concatenate([*map(dense, parts)]), X[orders.ravel()])
-    np.testing.assert_array_equal(np.concatenate(targets), Y[orders.ravel()])
+    np.testing.assert_allclose(np.concatenate([*map(dense, parts)]), data.X[orders.ravel()])
+    np.testing.assert_array_equal(np.concatenate(targets), data.y[orders.ravel()])
     if buffer:
         assert (orders[0] != orders[1]).any() and (np.diff(orders[0]) < 0).any()
     assert stream.rows == 194
@@ -81,9 +87,9 @@ def test_a_position_brings_back_the_rest(make, buffer, taken):
             np.testing.assert_array_equal(dense(part), dense(other))
 
 
-def test_a_changed_or_shortened_file_is_refused(tmp_path):
+def test_a_changed_or_shortened_file_is_refused(tmp_path, data):
     path = tmp_path / "rows.libsvm"
-    libsvm.write(path, X, Y)
+    libsvm.write(path, data.X, data.y)
     stream = Stream(LibsvmSource(path, chunk=400), 8)
     for _ in range(6):
         next(stream)
@@ -95,7 +101,7 @@ def test_a_changed_or_shortened_file_is_refused(tmp_path):
         again.seek(position)
         return next(again)
 
-    np.testing.assert_array_equal(resume(text)[1], Y[48:56])
+    np.testing.assert_array_equal(resume(text)[1], data.y[48:56])
     for changed in (text[:-30], text.replace(b".", b".3", 1)):
         with pytest.raises(DataError, match="has changed since"):
             resume(changed)
@@ -153,8 +159,8 @@ def test_a_csv_stream_is_the_table(tmp_path):
         CsvSource(path, Reading(missing="median"))
 
 
-def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path, monkeypatch):
-    libsvm.write(tmp_path / "rows", X, Y)
+def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path, monkeypatch, data):
+    libsvm.write(tmp_path / "rows", data.X, data.y)
     text = (tmp_path / "rows").read_bytes()
 
     def stream(content, epochs=1):
@@ -171,8 +177,8 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path, monkeyp
         list(stream(text, 2))
 
 
-def test_rows_drawn_with_replacement_are_uniform():
-    source = ArraySource(X, Y, seed=3, replace=True)
+def test_rows_drawn_with_replacement_are_uniform(data):
+    source = ArraySource(data.X, data.y, seed=3, replace=True)
     counts = np.zeros(97)
     for _, _, index in Stream(source, 10, epochs=100):
         np.add.at(counts, index, 1)

@@ -9,30 +9,34 @@ from rfx.data import virtual
 from rfx.data.virtual import Deformation
 from rfx.errors import UsageError
 
-RNG = np.random.default_rng(0)
-IMAGES = np.zeros((7, 28, 28), np.uint8)
-IMAGES[:, 8:20, 10:18] = RNG.integers(100, 256, (7, 12, 8))
+
+@pytest.fixture
+def images():
+    """Seven grey images with a bright rectangle in their middle."""
+    rows = np.zeros((7, 28, 28), np.uint8)
+    rows[:, 8:20, 10:18] = np.random.default_rng(0).integers(100, 256, (7, 12, 8))
+    return rows
 
 
-def test_deformed_digits_depend_on_seed_and_number_alone():
-    whole = virtual.deform(IMAGES, np.arange(60), seed=3)
+def test_deformed_digits_depend_on_seed_and_number_alone(images):
+    whole = virtual.deform(images, np.arange(60), seed=3)
     parts = [
-        virtual.deform(IMAGES, np.arange(a, b), seed=3) for a, b in ((0, 5), (5, 31), (31, 60))
+        virtual.deform(images, np.arange(a, b), seed=3) for a, b in ((0, 5), (5, 31), (31, 60))
     ]
     np.testing.assert_array_equal(np.concatenate(parts), whole)
-    np.testing.assert_array_equal(whole[:7], IMAGES)
-    assert not np.array_equal(virtual.deform(IMAGES, np.arange(60), seed=4)[7:], whole[7:])
+    np.testing.assert_array_equal(whole[:7], images)
+    assert not np.array_equal(virtual.deform(images, np.arange(60), seed=4)[7:], whole[7:])
     for i in range(7, 60):
         assert 0 <= whole[i].min() and whole[i].max() <= 255
         assert not np.array_equal(whole[i], whole[i - 7])
-        assert 0.6 < whole[i].sum() / IMAGES[i % 7].sum() < 1.6
+        assert 0.6 < whole[i].sum() / images[i % 7].sum() < 1.6
 
 
 @pytest.mark.parametrize("shift", [0.0, 3.0])
-def test_no_deformation_leaves_the_image_and_a_shift_shifts_it(shift):
+def test_no_deformation_leaves_the_image_and_a_shift_shifts_it(shift, images):
     how = Deformation(rotation=0, scale=0, shear=0, shift=shift, elastic=0)
-    for i, image in enumerate(virtual.deform(IMAGES, np.arange(7, 21), 1, how)):
-        original = IMAGES[i % 7].astype(float)
+    for i, image in enumerate(virtual.deform(images, np.arange(7, 21), 1, how)):
+        original = images[i % 7].astype(float)
         if not shift:
             np.testing.assert_allclose(image, original, atol=1e-3)
         else:
@@ -68,13 +72,13 @@ def test_crops_are_windows_and_flips_mirror_them(rng):
     assert 60 < mirrored < 140
 
 
-def molecules():
+def molecules(rng):
     charges = np.array([[6, 1, 1, 1, 1, 0], [8, 1, 1, 0, 0, 0], [7, 7, 0, 0, 0, 0]])
-    return charges, RNG.normal(0, 1, (3, 6, 3)) * (charges > 0)[:, :, None]
+    return charges, rng.normal(0, 1, (3, 6, 3)) * (charges > 0)[:, :, None]
 
 
-def test_coulomb_matrices_and_what_no_permutation_changes():
-    charges, positions = molecules()
+def test_coulomb_matrices_and_what_no_permutation_changes(rng):
+    charges, positions = molecules(rng)
     C = virtual.coulomb(charges, positions)
     assert C[0, 0, 0] == pytest.approx(0.5 * 6**2.4)
     distance = np.linalg.norm(positions[1, 0] - positions[1, 2]) / virtual.BOHR
@@ -101,8 +105,8 @@ def test_coulomb_matrices_and_what_no_permutation_changes():
         virtual.from_triangles(np.zeros((2, 22)))
 
 
-def test_bags_of_bonds_are_the_entries_by_pairs_of_elements():
-    charges, positions = molecules()
+def test_bags_of_bonds_are_the_entries_by_pairs_of_elements(rng):
+    charges, positions = molecules(rng)
     C = virtual.coulomb(charges, positions)
     bags = virtual.bags_of_bonds(C)
     # diagonals: 4 H, 1 C, 2 N, 1 O; pairs: 6 HH, 4 HC, 2 HO, 1 NN

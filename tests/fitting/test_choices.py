@@ -5,6 +5,7 @@ test fits to the rows that were not held out. The search itself is tested on che
 import itertools
 import math
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,14 +32,7 @@ from rfx.fitting.selection import (
 )
 from rfx.kernels import parameters
 
-RNG = np.random.default_rng(3)
-X = RNG.uniform(-1, 1, (300, 4)).astype(np.float32).astype(float)
-SMOOTH = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
-TARGETS = {
-    "regression": SMOOTH + 0.2 * RNG.standard_normal(300),
-    "binary": np.where(SMOOTH + 0.5 * RNG.standard_normal(300) > 0, 1.0, -1.0),
-    "multiclass": np.digitize(SMOOTH + 0.3 * RNG.standard_normal(300), [-0.5, 0.5]).astype(float),
-}
+TASKS = ("regression", "binary", "multiclass")
 # Inputs for which nothing is chosen.
 FIXED = {"scaling": "none", "metric": "none"}
 OWN = {
@@ -52,34 +46,49 @@ OWN = {
 }
 
 
+@pytest.fixture(scope="module")
+def data():
+    """Rows (300, 4) of numbers that float32 has, and noisy targets of each task."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (300, 4)).astype(np.float32).astype(float)
+    smooth = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    targets = {
+        "regression": smooth + 0.2 * rng.standard_normal(300),
+        "binary": np.where(smooth + 0.5 * rng.standard_normal(300) > 0, 1.0, -1.0),
+        "multiclass": np.digitize(smooth + 0.3 * rng.standard_normal(300), [-0.5, 0.5]) * 1.0,
+    }
+    return SimpleNamespace(X=X, targets=targets)
+
+
 @pytest.fixture(autouse=True)
 def one_part(fewest_evaluated):
     """A fifth of the rows is held out, as for larger sets."""
     fewest_evaluated(0)
 
 
-def by_hand(name, task, gammas, lams, **options):
+def by_hand(data, name, task, gammas, lams, **options):
     """The held-out error of each combination, by separate models."""
-    y, found = TARGETS[task], {}
+    y, found = data.targets[task], {}
     kept, out = Splitter(300, 0).part(0.2, "")
     for gamma, lam in itertools.product(gammas, lams):
         own = {"scaling": "none", "gamma": gamma, "lam": 0.8 * lam} | options
-        model = methods.create(name, task=task, **own).fit(X[kept], y[kept])
-        score = model.score(X[out], y[out]).score
+        model = methods.create(name, task=task, **own).fit(data.X[kept], y[kept])
+        score = model.score(data.X[out], y[out]).score
         found[gamma, lam] = score**2 if task == "regression" else 1 - score
     return found
 
 
 @pytest.mark.parametrize("name", list(OWN))
-def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
-    for task in TARGETS if name in ("rf", "rb") else ("regression", "binary"):
+def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name, data):
+    X = data.X
+    for task in TASKS if name in ("rf", "rb") else ("regression", "binary"):
         method = methods.create(
             name, task=task, gamma="validation", lam="validation", **FIXED, **OWN[name]
-        ).fit(X, TARGETS[task])
+        ).fit(X, data.targets[task])
         (step,) = method.info["validation"]
         kernel = method.method.kernel
         gammas = [factor * parameters(kernel, X, "median")["gamma"] for factor in GAMMA_FACTORS]
-        problem = Problem(X, TARGETS[task][:, None], method.loss, task)
+        problem = Problem(X, data.targets[task][:, None], method.loss, task)
         lams = method.method.candidates("lam", problem)
         assert (step["by"], step["options"], step["fitted"], step["held_out"]) == (
             name,
@@ -101,7 +110,7 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
         assert edges(ChoiceTrace.of_dict(step)) == []
         # some are computed again; solvers stop at their tolerance, so a row on the boundary may
         # fall on either side
-        expected = by_hand(name, task, gammas[1:3], lams[2:4], **OWN[name])
+        expected = by_hand(data, name, task, gammas[1:3], lams[2:4], **OWN[name])
         found = {tuple(one[:2]): one[2] for one in step["tried"]}
         for place, error in expected.items():
             assert place not in found or found[place] == pytest.approx(
@@ -110,16 +119,16 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
         # equals a model that was given these numbers
         given = dict(zip(("gamma", "lam"), step["chosen"]))
         alone = methods.create(name, task=task, scaling="none", **given, **OWN[name]).fit(
-            X, TARGETS[task]
+            X, data.targets[task]
         )
         np.testing.assert_array_equal(alone.decision_function(X), method.decision_function(X))
 
 
-def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
+def test_tuned_is_the_same_for_every_method_and_leaves_its_scores(data):
     chosen = {}
     for name in ("rf", "kernel", "nystrom", "block"):
         method = methods.create(name, gamma="tuned", lam=0.5, **FIXED, **OWN[name]).fit(
-            X, TARGETS["regression"]
+            data.X, data.targets["regression"]
         )
         (step,) = method.info["validation"]
         assert step["by"] == "ridge on random features"
@@ -128,16 +137,16 @@ def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
         chosen[name] = (method.info["kernel_params"]["gamma"], *step["chosen"])
     assert len(set(chosen.values())) == 1 and len(set(chosen["rf"])) == 1
     both = methods.create("rf", gamma="tuned", lam="validation", **FIXED, **OWN["rf"]).fit(
-        X, TARGETS["regression"]
+        data.X, data.targets["regression"]
     )
     assert [step["options"] for step in both.info["validation"]] == [["gamma", "lam"], ["lam"]]
 
 
-def test_rf_and_sparse_rf_tune_one_bandwidth():
+def test_rf_and_sparse_rf_tune_one_bandwidth(data):
     """sparse-rf tuned its bandwidth at lambda 1 alone, rf at the best of several."""
     tuned = {"gamma": "tuned", "lam": "validation", **FIXED}
     chosen = [
-        methods.create(name, **tuned, **OWN[name]).fit(X, TARGETS["regression"]).info
+        methods.create(name, **tuned, **OWN[name]).fit(data.X, data.targets["regression"]).info
         for name in ("rf", "sparse-rf")
     ]
     gammas = [info["kernel_params"]["gamma"] for info in chosen]
@@ -145,25 +154,25 @@ def test_rf_and_sparse_rf_tune_one_bandwidth():
     assert [step["options"] for step in chosen[1]["validation"]] == [["gamma", "lam"], ["lam"]]
 
 
-def test_a_kernel_without_gamma_has_none_to_choose():
+def test_a_kernel_without_gamma_has_none_to_choose(data):
     method = methods.create(
         "rf", kernel="perceptron", gamma="validation", lam="validation", n_features=80
-    ).fit(X, TARGETS["regression"])
+    ).fit(data.X, data.targets["regression"])
     assert [step["options"] for step in method.info["validation"]] == [["lam"]]
 
 
-def test_more_grids_than_those_tried_choose_as_these():
+def test_more_grids_than_those_tried_choose_as_these(data):
     few, many = (
         methods.create("rb", gamma="validation", lam="validation", n_grids=count).fit(
-            X, TARGETS["regression"]
+            data.X, data.targets["regression"]
         )
         for count in (128, 200)
     )
     assert few.info["validation"] == many.info["validation"] and many.info["n_grids"] == 200
 
 
-def test_too_few_rows(caplog):
-    few = methods.create("rf", lam="validation").fit(X[:4], TARGETS["regression"][:4])
+def test_too_few_rows(caplog, data):
+    few = methods.create("rf", lam="validation").fit(data.X[:4], data.targets["regression"][:4])
     assert (
         few.info["lam"] == 1.0
         and "too few rows for validation" in caplog.text
@@ -186,9 +195,10 @@ def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
             )
 
 
-def test_the_error_of_several_parts_is_that_of_all_their_rows(fewest_evaluated):
+def test_the_error_of_several_parts_is_that_of_all_their_rows(fewest_evaluated, data):
+    X = data.X
     fewest_evaluated(500)
-    y, options = TARGETS["regression"], {"scaling": "none", "gamma": 0.5, "loss": "squared"}
+    y, options = data.targets["regression"], {"scaling": "none", "gamma": 0.5, "loss": "squared"}
     (step,) = methods.create("kernel", lam="validation", **options).fit(X, y).info["validation"]
     assert (step["fitted"], step["held_out"]) == (240, 300)
     for lam, error in step["tried"][:3]:
@@ -200,7 +210,9 @@ def test_the_error_of_several_parts_is_that_of_all_their_rows(fewest_evaluated):
 
 
 @pytest.mark.parametrize("judges", [0, 500])
-def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch, fewest_evaluated):
+def test_match_rf_ends_where_the_error_meets_rf_or_rises(
+    judges, monkeypatch, fewest_evaluated, data
+):
     fewest_evaluated(judges)
     for task, gamma, rises in (
         ("binary", 0.3, False),
@@ -220,33 +232,31 @@ def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch, fe
             rounds=2,
             loss="squared",
         )
-        [step] = made.fit(X, TARGETS[task]).info["validation"]
+        [step] = made.fit(data.X, data.targets[task]).info["validation"]
         errors, target = [error for _, error in step["tried"]], step["target"]
         if judges:
             # five folds; a single fold does not decide
-            assert len(errors) == 4 and step["held_out"] == len(X)
+            assert len(errors) == 4 and step["held_out"] == len(data.X)
         else:
             assert len(errors) < 4 and all(
                 after <= before for before, after in zip(errors, errors[1:-1])
             )
             assert errors[-1] > errors[-2] if rises else errors[-1] <= target < min(errors[:-1])
-            rf = by_hand("rf", task, [gamma], [1.0], n_features=200, loss="squared")
+            rf = by_hand(data, "rf", task, [gamma], [1.0], n_features=200, loss="squared")
             assert rises or [target] == pytest.approx([*rf.values()])
         gaps = np.abs(np.array(errors) - target)
         assert step["chosen"] == [step["tried"][int(np.argmin(gaps))][0]]
 
 
-def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets():
-    y, options = TARGETS["regression"], {"n_features": 60, "rounds": 2, "gamma": 0.5}
+def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets(data):
+    y, options = data.targets["regression"], {"n_features": 60, "rounds": 2, "gamma": 0.5}
     chosen = [
-        methods.create("sparse-rf", **options).fit(X, scale * y).info["lam"]
+        methods.create("sparse-rf", **options).fit(data.X, scale * y).info["lam"]
         for scale in (1.0, 1000.0)
     ]
     assert chosen[1] == pytest.approx(1000 * chosen[0])
-    shares = [
-        tried[0] / np.ptp(y)
-        for tried in methods.create("sparse-rf", **options).fit(X, y).info["validation"][0]["tried"]
-    ]
+    (step,) = methods.create("sparse-rf", **options).fit(data.X, y).info["validation"]
+    shares = [tried[0] / np.ptp(y) for tried in step["tried"]]
     assert shares == pytest.approx(L1_SHARES[: len(shares)])
 
 
@@ -411,16 +421,20 @@ def test_a_search_that_time_stopped_says_so(together):
     assert "2 trials" in found.limits[0]
 
 
-SINE = np.linspace(0, 1, 200)[:, None]
-WAVES = np.sin(10 * np.pi * SINE[:, 0]) + 0.05 * np.random.default_rng(0).normal(size=200)
+@pytest.fixture
+def waves():
+    """A sine of five periods, with noise."""
+    X = np.linspace(0, 1, 200)[:, None]
+    values = np.sin(10 * np.pi * X[:, 0]) + 0.05 * np.random.default_rng(0).normal(size=200)
+    return SimpleNamespace(X=X, values=values)
 
 
 @pytest.mark.parametrize("name", ["kernel", "rfm", "nystrom"])
-def test_bandwidths_beyond_the_grid_are_tried_while_the_error_falls(name):
+def test_bandwidths_beyond_the_grid_are_tried_while_the_error_falls(name, waves):
     """The grid ended at 4 times the median's gamma: rmse .43 for a deviation of .7."""
     trainer = methods.create(name, kernel="gaussian", task="regression")
-    trained = trainer.fit(SINE[::2], WAVES[::2])
-    error = np.sqrt(np.mean((trained.predict(SINE[1::2]) - WAVES[1::2]) ** 2))
+    trained = trainer.fit(waves.X[::2], waves.values[::2])
+    error = np.sqrt(np.mean((trained.predict(waves.X[1::2]) - waves.values[1::2]) ** 2))
     assert error < 0.1
 
 
@@ -452,9 +466,10 @@ def test_a_value_beyond_the_grid_is_not_taken_for_a_tiny_gain():
 
 def test_a_path_of_lambdas_passes_a_constant():
     """The largest lambda leaves a constant, and the next ones may be worse."""
-    y = np.sin(40 * np.pi * SINE[:, 0])
+    X = np.linspace(0, 1, 200)[:, None]
+    y = np.sin(40 * np.pi * X[:, 0])
     options = {"kernel": "gaussian", "gamma": 300.0, "lam": "validation", "scaling": "none"}
-    trained = methods.create("kernel", task="regression", metric="none", **options).fit(SINE, y)
+    trained = methods.create("kernel", task="regression", metric="none", **options).fit(X, y)
     (step,) = trained.outcome.validation
     tried = dict(map(tuple, step.tried))
     assert len(tried) > 3

@@ -4,7 +4,8 @@ rows by the model without each of them, and what follows from these.
 """
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,10 +24,15 @@ from rfx.operators.kernel import left_out
 
 pytestmark = pytest.mark.slow
 
-RNG = np.random.default_rng(8)
-GROUP = RNG.permutation(np.arange(240) // 6).astype(float)
-X = np.column_stack([GROUP, RNG.normal(size=(240, 2))])
 SEEN: Counter = Counter()
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    """Rows whose first input is the number of their group: 40 groups of six rows."""
+    rng = np.random.default_rng(8)
+    group = rng.permutation(np.arange(240) // 6).astype(float)
+    return SimpleNamespace(X=np.column_stack([group, rng.normal(size=(240, 2))]), group=group)
 
 
 def check(by, place, first, second):
@@ -76,9 +82,10 @@ def by(request, monkeypatch):
     return kind
 
 
-def fitted(name, by, **options):
+def fitted(grouped, name, by, **options):
     trainer = methods.create(name, task="regression", **options)
-    return trainer.fit(X, GROUP, constraint=SplitConstraint(by, GROUP))
+    constraint = SplitConstraint(by, grouped.group)
+    return trainer.fit(grouped.X, grouped.group, constraint=constraint)
 
 
 @pytest.mark.parametrize(
@@ -100,29 +107,27 @@ def fitted(name, by, **options):
         ("norma", {"gamma": "tuned", "metric": "diagonal"}, {"inputs", "tuned", "own"}),
     ],
 )
-def test_every_choice_keeps_rows_apart(name, options, places, by):
-    fitted(name, by, **options)
+def test_every_choice_keeps_rows_apart(name, options, places, by, grouped):
+    fitted(grouped, name, by, **options)
     assert places <= SEEN.keys()
 
 
-def test_auto_compares_methods_on_rows_apart(by, set_sizes):
+def test_auto_compares_methods_on_rows_apart(by, set_sizes, grouped):
     set_sizes(local, EXACT=100)
-    fitted("auto", by)
+    fitted(grouped, "auto", by)
     assert "inputs" in SEEN
 
 
-def test_without_it_the_same_watch_finds_groups_on_both_sides(by):
+def test_without_it_the_same_watch_finds_groups_on_both_sides(by, grouped):
     with pytest.raises(AssertionError):
-        methods.create("rf", task="regression", n_features=60).fit(X, GROUP)
+        methods.create("rf", task="regression", n_features=60).fit(grouped.X, grouped.group)
 
 
-def test_rows_of_weight_zero_take_their_groups_along(by):
-    own = np.tile([0.0, 1.0, 2.0], 80)
-    trainer = methods.create("rf", task="regression", n_features=60)
-    trainer.fit(X, GROUP, own, constraint=SplitConstraint(by, GROUP))
-    methods.create("doubly-sgd", task="regression", epochs=1).fit(
-        X, GROUP, own, constraint=SplitConstraint(by, GROUP)
-    )
+def test_rows_of_weight_zero_take_their_groups_along(by, grouped):
+    own, constraint = np.tile([0.0, 1.0, 2.0], 80), SplitConstraint(by, grouped.group)
+    for name, options in (("rf", {"n_features": 60}), ("doubly-sgd", {"epochs": 1})):
+        trainer = methods.create(name, task="regression", **options)
+        trainer.fit(grouped.X, grouped.group, own, constraint=constraint)
     assert {"inputs", "loo", "own"} <= SEEN.keys()
 
 
@@ -167,14 +172,14 @@ def test_options_are_smooth_ones_where_nothing_is_common_to_groups(name):
     assert kept.info["lam"] >= 30 and plain.info["lam"] <= 0.1
 
 
-def test_one_group_leaves_nothing_to_choose_by(caplog):
+def test_one_group_leaves_nothing_to_choose_by(caplog, grouped):
     one = SplitConstraint("groups", np.zeros(240))
     for name in ("rf", "rfm", "auto", "doubly-sgd"):
-        methods.create(name, task="regression").fit(X, GROUP, constraint=one)
+        methods.create(name, task="regression").fit(grouped.X, grouped.group, constraint=one)
     assert "too few groups for validation; using lambda = 1" in caplog.text
     with pytest.raises(UsageError, match="--gamma is 'validation', which needs 2 groups at least"):
         methods.create("rf", task="regression", gamma="validation", lam=1.0).fit(
-            X, GROUP, constraint=one
+            grouped.X, grouped.group, constraint=one
         )
 
 
@@ -198,11 +203,6 @@ def test_virtual_examples_have_no_group():
         )
 
 
-DRAWS = np.random.default_rng(5)
-ROWS = DRAWS.uniform(-1, 1, (60, 3))
-TARGETS = np.sin(3 * ROWS[:, 0]) + ROWS[:, 1] + 0.3 * DRAWS.normal(size=60)
-CODES = np.digitize(TARGETS, np.quantile(TARGETS, [0.4, 0.7])).astype(float)
-WEIGHTS = DRAWS.integers(1, 4, 60).astype(float)
 INPUTS = {"scaling": "none", "metric": "none", "gamma": 2.0, "lam": 0.3, "kernel": "gaussian"}
 SMALL = {"lam": 1e-5}  # the factor is then in float64
 # name: method, options, tolerance of each value; with the other losses a value is approximate, and
@@ -223,27 +223,55 @@ APPROXIMATE = {
 }
 
 
-def values(case, task, weights):
+@dataclass(frozen=True)
+class SineRows:
+    """Rows (60, 3) whose targets are a sine with noise, classes of these, and weights."""
+
+    X: np.ndarray
+    numbers: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def targets(self):
+        return {
+            "regression": self.numbers,
+            "binary": np.minimum(self.codes, 1),
+            "multiclass": self.codes,
+        }
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (60, 3))
+    numbers = np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=60)
+    codes = np.digitize(numbers, np.quantile(numbers, [0.4, 0.7])).astype(float)
+    return SineRows(X, numbers, codes, weights=rng.integers(1, 4, 60).astype(float))
+
+
+def values(data, case, task, weighted):
     """For some rows: the left-out values, those of models without the row, and of all rows."""
     name, options, tolerance = (CASES | APPROXIMATE)[case]
     options = INPUTS | options | {"task": task, "target_scaling": "none"}
-    y = {"regression": TARGETS, "binary": np.minimum(CODES, 1), "multiclass": CODES}[task]
-    model = replace(methods.create(name, **options), predicts_left_out=True).fit(ROWS, y, weights)
+    X, y = data.X, data.targets[task]
+    weights = data.weights if weighted else None
+    model = replace(methods.create(name, **options), predicts_left_out=True).fit(X, y, weights)
     refitted, rows = [], np.arange(0, 40, 5)
     for row in rows:
         kept = np.arange(60) != row
         part = None if weights is None else weights[kept]
-        without = methods.create(name, **options).fit(ROWS[kept], y[kept], part)
-        refitted.append(without.decision_function(ROWS[row : row + 1])[0])
-    every = model.decision_function(ROWS[rows])
+        without = methods.create(name, **options).fit(X[kept], y[kept], part)
+        refitted.append(without.decision_function(X[row : row + 1])[0])
+    every = model.decision_function(X[rows])
     return model.left_out.decision[rows], np.array(refitted), every, tolerance
 
 
 @pytest.mark.parametrize("lam", [0.3, 1e-7], ids=["float32", "float64"])
-def test_the_last_rows_are_left_out_alone(lam):
-    K = kernels.values("laplacian", ROWS, ROWS, {"gamma": 1.0})
-    coef, residuals, _ = left_out(K, TARGETS[:, None], lam)
-    same, last, _ = left_out(K, TARGETS[:, None], lam, last=20)
+def test_the_last_rows_are_left_out_alone(lam, data):
+    K = kernels.values("laplacian", data.X, data.X, {"gamma": 1.0})
+    coef, residuals, _ = left_out(K, data.numbers[:, None], lam)
+    same, last, _ = left_out(K, data.numbers[:, None], lam, last=20)
     assert np.array_equal(same, coef)
     assert last == pytest.approx(residuals[-20:], rel=1e-5)
 
@@ -258,21 +286,23 @@ def test_the_diagonal_of_an_inverse_at_some_rows(rows):
     assert found == pytest.approx(np.diag(np.linalg.inv(A))[list(rows)])
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
 @pytest.mark.parametrize("case", CASES)
-def test_left_out_values_are_those_of_models_without_the_row(case, task, weights, monkeypatch):
+def test_left_out_values_are_those_of_models_without_the_row(
+    case, task, weighted, monkeypatch, data
+):
     # landmarks that no row changes
-    monkeypatch.setattr("rfx.methods.kernel.choose_landmarks", lambda *_: ROWS[40:])
-    alone, refitted, _, tolerance = values(case, task, weights)
+    monkeypatch.setattr("rfx.methods.kernel.choose_landmarks", lambda *_: data.X[40:])
+    alone, refitted, _, tolerance = values(data, case, task, weighted)
     np.testing.assert_allclose(alone, refitted, atol=tolerance)
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 @pytest.mark.parametrize("case", APPROXIMATE)
-def test_left_out_values_of_other_losses_are_close(case, task, weights):
-    alone, refitted, every, fraction = values(case, task, weights)
+def test_left_out_values_of_other_losses_are_close(case, task, weighted, data):
+    alone, refitted, every, fraction = values(data, case, task, weighted)
     assert np.abs(alone - refitted).mean() < fraction * np.abs(every - refitted).mean()
 
 
@@ -348,8 +378,8 @@ def test_a_rare_label_is_in_its_set_as_often_as_a_common_one(tmp_path):
 def planted(n, seed):
     """Rows of 20 inputs, and labels that depend on three of them, with noise."""
     rng = np.random.default_rng(seed)
-    ROWS = rng.normal(size=(n, 20))
-    return ROWS, (ROWS[:, 0] + ROWS[:, 1] * ROWS[:, 2] + rng.normal(size=n) > 0).astype(float)
+    rows = rng.normal(size=(n, 20))
+    return rows, (rows[:, 0] + rows[:, 1] * rows[:, 2] + rng.normal(size=n) > 0).astype(float)
 
 
 def test_the_score_is_not_that_of_rows_that_taught_the_metric():
@@ -368,12 +398,12 @@ def test_rows_that_no_choice_saw_are_left_out_one_by_one():
 
 
 def test_weights_of_labels_count_once_in_a_cross_validation():
-    ROWS, labels = planted(200, 3)
+    rows, labels = planted(200, 3)
     options = {"task": "binary", "scaling": "none", "metric": "diagonal", "gamma": 1.0, "lam": 1.0}
     by_label = methods.create("kernel", **options, loss="squared", class_weight="0:1,1:5")
     by_row = methods.create("kernel", **options, loss="squared")
-    one = replace(by_label, predicts_left_out=True).fit(ROWS, labels)
-    other = replace(by_row, predicts_left_out=True).fit(ROWS, labels, 1 + 4 * labels)
+    one = replace(by_label, predicts_left_out=True).fit(rows, labels)
+    other = replace(by_row, predicts_left_out=True).fit(rows, labels, 1 + 4 * labels)
     np.testing.assert_allclose(one.left_out.decision, other.left_out.decision)
 
 
@@ -387,28 +417,28 @@ def test_the_quantile_is_the_value_of_its_rank():
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
-def test_probabilities_of_left_out_rows_never_change_a_prediction(task):
-    y = np.minimum(CODES, 1) if task == "binary" else CODES
+def test_probabilities_of_left_out_rows_never_change_a_prediction(task, data):
+    X, y = data.X, data.targets[task]
     trainer = methods.create("rf", **INPUTS | {"n_features": 20})
-    plain, model = (replace(trainer, predicts_left_out=one).fit(ROWS, y) for one in (False, True))
-    shares = model.probabilities(model.decision_function(ROWS))
-    np.testing.assert_array_equal(plain.predict(ROWS), model.predict(ROWS))
+    plain, model = (replace(trainer, left_out=one).fit(X, y) for one in (False, True))
+    shares = model.probabilities(model.decision_function(X))
+    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
     assert shares.sum(axis=1) == pytest.approx(np.ones(60)) and not plain.has_probabilities
 
 
 @pytest.mark.parametrize("name", ["rb", "sparse-rf", "block", "r-pegasos"])
-def test_a_fifth_of_the_rows_gives_probabilities_where_none_is_left_out_alone(name):
-    y = np.minimum(CODES, 1)
+def test_a_fifth_of_the_rows_gives_probabilities_where_none_is_left_out_alone(name, data):
+    X, y = data.X, data.targets["binary"]
     trainer = methods.create(name, task="binary", gamma=0.3, kernel="laplacian")
-    plain = trainer.fit(ROWS, y)
-    model = with_probabilities(trainer, plain, TrainingTable.of_rows(ROWS, y))
+    plain = trainer.fit(X, y)
+    model = with_probabilities(trainer, plain, TrainingTable.of_rows(X, y))
     assert not plain.has_probabilities and model.left_out.by.startswith("held out, 0.2 of")
     assert len(model.left_out.y) == 12
-    np.testing.assert_array_equal(model.predict(ROWS), plain.predict(ROWS))
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
     # the other rows, with lambda for so few, give the held-out decision values
     kept = np.setdiff1d(np.arange(60), Splitter(60, 0).part(0.2, "here")[1])
     again = plain.chosen
     again = again.updated(lam=0.8 * again.lam) if "lam" in again.options else again
-    expected = replace(trainer, method=again, classes=plain.classes).fit(ROWS[kept], y[kept])
+    expected = replace(trainer, method=again, classes=plain.classes).fit(X[kept], y[kept])
     out = np.setdiff1d(np.arange(60), kept)
-    np.testing.assert_array_equal(model.left_out.decision, expected.decision_function(ROWS[out]))
+    np.testing.assert_array_equal(model.left_out.decision, expected.decision_function(X[out]))

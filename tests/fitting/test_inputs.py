@@ -4,6 +4,7 @@ machines, and the choice of scaling, kernel and metric.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,9 +112,6 @@ def test_the_best_point_of_each_kernel_reaches_the_next_round():
     assert grid.kept(points, 3) == [points[0], points[4], points[1]]
 
 
-RNG = np.random.default_rng(8)
-X = RNG.uniform(-1, 1, (60, 3))
-Y = np.stack([np.sin(3 * X[:, 0]), np.sign(X[:, 1])], axis=1)
 WORDS = (
     "gaussian",
     "laplacian",
@@ -125,15 +123,23 @@ WORDS = (
 )
 
 
-def loo(kernel, weights=None, slack=0.0):
+@pytest.fixture(scope="module")
+def data():
+    """Rows (60, 3), and two targets: a sine, and the sign of an input."""
+    X = np.random.default_rng(8).uniform(-1, 1, (60, 3))
+    return SimpleNamespace(X=X, Y=np.stack([np.sin(3 * X[:, 0]), np.sign(X[:, 1])], axis=1))
+
+
+def loo(data, kernel, weights=None, slack=0.0):
     method = methods.create("kernel", kernel=kernel, seed=0).method
     object.__setattr__(method, "space", replace(method.space, slack=slack))
-    return selection.loo(method, Problem(X, Y, Squared, "regression", weights), LAMS)
+    return selection.loo(method, Problem(data.X, data.Y, Squared, "regression", weights), LAMS)
 
 
-@pytest.mark.parametrize("weights", [None, RNG.uniform(0.5, 2, 60)])
-def test_errors_are_those_of_models_without_the_row(weights):
-    found, (step,) = loo("gaussian", weights)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_are_those_of_models_without_the_row(weighted, rng, data):
+    weights = rng.uniform(0.5, 2, 60) if weighted else None
+    found, (step,) = loo(data, "gaussian", weights)
     own = np.ones(60) if weights is None else weights
     assert step.error == "leave-one-out mean squared error" and step.fitted == 60
     assert (
@@ -141,12 +147,14 @@ def test_errors_are_those_of_models_without_the_row(weights):
         and found == min(step.tried, key=lambda one: one[2])[0]
     )
     for value, lam, error in (step.tried[k] for k in (3, 25, 40, 68)):
-        K, total = block("gaussian", X, X, {"gamma": value}), 0.0
+        K, total = block("gaussian", data.X, data.X, {"gamma": value}), 0.0
         for i in range(60):
             rest = np.arange(60) != i
             # minimises lam/2 f'K f + 1/2 sum of own (K f - y)^2
-            coef = np.linalg.solve(K[np.ix_(rest, rest)] + lam * np.diag(1 / own[rest]), Y[rest])
-            total += own[i] * np.mean((Y[i] - K[i, rest] @ coef) ** 2)
+            coef = np.linalg.solve(
+                K[np.ix_(rest, rest)] + lam * np.diag(1 / own[rest]), data.Y[rest]
+            )
+            total += own[i] * np.mean((data.Y[i] - K[i, rest] @ coef) ** 2)
         assert error == pytest.approx(total / own.sum(), rel=1e-6)
 
 
@@ -154,8 +162,8 @@ def test_errors_are_those_of_models_without_the_row(weights):
 FIXED = {"kernel": "gaussian", "scaling": "none", "metric": "none"}
 
 
-def test_every_method_of_a_kernel_gets_the_same_and_says_it():
-    y, chosen = Y[:, 0], {}
+def test_every_method_of_a_kernel_gets_the_same_and_says_it(data):
+    X, y, chosen = data.X, data.Y[:, 0], {}
     for name, own in {
         "rf": {"n_features": 50},
         "kernel": {},
@@ -172,8 +180,8 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
     assert np.ptp(list(chosen.values())) < 1e-5 * chosen["kernel"]  # some use the rows in float32
 
 
-def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_good():
-    _, (step,) = loo("laplacian")
+def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_good(data):
+    _, (step,) = loo(data, "laplacian")
     best = {
         value: min(error for one, _, error in step.tried if one == value)
         for value, _, _ in step.tried
@@ -181,7 +189,7 @@ def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_
     median = list(best)[LOO_FACTORS.index(1.0)]
     for slack in (0.02, 0.2, 5.0):
         near = [value for value, error in best.items() if error <= (1 + slack) * min(best.values())]
-        found, (own,) = loo("laplacian", slack=slack)
+        found, (own,) = loo(data, "laplacian", slack=slack)
         assert (
             found == min(near, key=lambda value: abs(np.log(value / median)))
             and own.tried == step.tried
@@ -189,7 +197,8 @@ def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_
     assert found == median
 
 
-def test_smooth_targets_without_noise_get_smaller_lambdas_but_by_this_word_only():
+def test_smooth_targets_without_noise_get_smaller_lambdas_but_by_this_word_only(data):
+    X = data.X
     y = X[:, 0] + X[:, 1] * X[:, 2]
     assert methods.create("kernel", **FIXED).fit(X, y).info["lam"] == 0.001
     assert methods.create("kernel", **FIXED, gamma="median").fit(X, y).info["lam"] == 0.01
@@ -197,8 +206,11 @@ def test_smooth_targets_without_noise_get_smaller_lambdas_but_by_this_word_only(
     assert min(lam for _, lam, _ in classes.info["validation"][0]["tried"]) == 0.01
 
 
-def test_few_rows_and_kernels_without_a_bandwidth_have_nothing_to_choose():
-    few = methods.create("rf", kernel="gaussian", lam=1.0, n_features=20).fit(X[:10], Y[:10, 0])
+def test_few_rows_and_kernels_without_a_bandwidth_have_nothing_to_choose(data):
+    X = data.X
+    few = methods.create("rf", kernel="gaussian", lam=1.0, n_features=20).fit(
+        X[:10], data.Y[:10, 0]
+    )
     assert "validation" not in few.info
     assert (
         few.info["kernel_params"]["gamma"]
@@ -209,16 +221,16 @@ def test_few_rows_and_kernels_without_a_bandwidth_have_nothing_to_choose():
     assert (
         "validation"
         not in methods.create("rf", kernel="perceptron", lam=1.0, n_features=20)
-        .fit(X, Y[:, 0])
+        .fit(X, data.Y[:, 0])
         .info
     )
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_one_comparison_of_the_rows_is_enough_for_all_bandwidths(name):
+def test_one_comparison_of_the_rows_is_enough_for_all_bandwidths(name, data):
     assert name in KERNELS
     wide = sp.random(40, 2000, 0.01, format="csr", random_state=3)
-    for rows in (X, wide):
+    for rows in (data.X, wide):
         scaled = scaled_family(name, rows, {"gamma": 0.5})
         for factor in (0.25, 1.0, 3.0):
             np.testing.assert_allclose(
@@ -230,7 +242,7 @@ def test_one_comparison_of_the_rows_is_enough_for_all_bandwidths(name):
 
 
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
-def test_one_map_serves_all_trials_and_the_model(name, monkeypatch):
+def test_one_map_serves_all_trials_and_the_model(name, monkeypatch, data):
     drawn = []
     monkeypatch.setattr(
         linear,
@@ -239,7 +251,7 @@ def test_one_map_serves_all_trials_and_the_model(name, monkeypatch):
     )
     for word, times in {"median": 1, "loo": 1, "validation": 5}.items():
         drawn.clear()
-        method = methods.create(name, gamma=word, n_features=40, **FIXED).fit(X, Y[:, 0])
+        method = methods.create(name, gamma=word, n_features=40, **FIXED).fit(data.X, data.Y[:, 0])
         # validation draws a map for each of four bandwidths, for all folds and lambdas, and the
         # model has its own
         assert 1 <= len(drawn) <= times and drawn[-1] == method.info["kernel_params"]["gamma"]

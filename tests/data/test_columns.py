@@ -6,7 +6,8 @@ import json
 import logging
 import re
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -27,22 +28,33 @@ from rfx.errors import DataError, RfxWarning
 from rfx.options import Names
 
 pytestmark = pytest.mark.usefixtures("own_folders")
-RNG = np.random.default_rng(0)
-A = np.round(RNG.normal(size=60), 2)
-Y = np.where(A > 0, "yes", "no")
 PLACE = np.arange(60)
 
 
-def saved(path, **columns):
-    """A CSV or Parquet file of these columns and, unless there is a `y`, an input a and targets."""
-    more = {} if "y" in columns else {"a": A, "y": Y}
-    frame = pandas.DataFrame(columns | more)
-    if path.suffix == ".csv":
-        frame.to_csv(path, index=False)
-    else:
-        pytest.importorskip("pyarrow")
-        frame.to_parquet(path)
-    return path
+@pytest.fixture(scope="module")
+def data():
+    """An input a of 60 numbers, and targets y that are its sign."""
+    a = np.round(np.random.default_rng(0).normal(size=60), 2)
+    return SimpleNamespace(a=a, y=np.where(a > 0, "yes", "no"))
+
+
+@pytest.fixture
+def saved(data):
+    """A function that makes a CSV or Parquet file of columns and, unless there is a `y` among them,
+    of an input a and targets.
+    """
+
+    def save(path, **columns):
+        more = {} if "y" in columns else vars(data)
+        frame = pandas.DataFrame(columns | more)
+        if path.suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            pytest.importorskip("pyarrow")
+            frame.to_parquet(path)
+        return path
+
+    return save
 
 
 def schema_of(path, **reading):
@@ -61,82 +73,88 @@ def some(*words):
 
 # ---------------------------------------------------------------------- what is said of columns
 
-ZIPS, MONTHS = (
-    some("00501", "10001", "94105", "60601"),
-    [f"{1 + place % 12:02d}" for place in PLACE],
-)
+ZIPS, DECIMALS = some("00501", "10001", "94105", "60601"), some(0.5, -1.25, 2.0)
+MONTHS = [f"{1 + place % 12:02d}" for place in PLACE]
+
+
 # Columns, options, names of the inputs besides a, what is said, and what is not.
-SAID = [
-    ({"n": range(1, 61)}, {}, ["n"], "looks like a row number; --ignore n ignores it", None),
-    ({"id": range(100, 160)}, {}, ["id"], "looks like a row number", None),
-    (
-        {"Customer ID": RNG.permutation(60) * 1000},
-        {},
-        ["Customer ID"],
-        "number; --ignore 'Customer ID' ignores it",
-        None,
-    ),
-    ({"n": range(60)}, {"ignore": ("n",)}, [], None, "row number"),
-    ({"id": A}, {}, ["id"], None, "row number"),
-    ({"row": PLACE % 7}, {}, ["row"], None, "row number"),
-    ({"x": np.sort(RNG.integers(0, 9999, 60))}, {}, ["x"], None, "row number"),
-    (
-        {"zip": ZIPS, "month": MONTHS},
-        {},
-        ["zip", "month"],
-        "t.csv: read as numbers, without leading zeros: column 'zip' (00501), column 'month' (01);"
-        " --categorical zip,month reads them as codes",
-        None,
-    ),
-    (
-        {"zip": ZIPS, "month": MONTHS},
-        {"categorical": ("zip",)},
-        ["zip=00501", "zip=10001", "zip=60601", "zip=94105", "month"],
-        "leading zeros: column 'month' (01); --categorical zip,month reads it as codes",
-        None,
-    ),
-    (
-        {"zip": ZIPS, "month": MONTHS},
-        {"categorical": ("zip",), "ignore": ("month",)},
-        ["zip=00501", "zip=10001", "zip=60601", "zip=94105"],
-        None,
-        "leading zeros",
-    ),
-    (
-        {"city": some("Paris", "paris", "Rome")},
-        {},
-        ["city=Paris", "city=Rome", "city=paris"],
-        "similar categories, read as different: column 'city' ('Paris' and 'paris')",
-        "similar labels",
-    ),
-    (
-        {"a": A, "y": some("Yes", "No", "yes")},
-        {},
-        [],
-        "similar labels, read as different: column 'y' ('Yes' and 'yes')",
-        None,
-    ),
-    ({"a": A, "y": some("1.1", "1.10")}, {}, [], None, "similar labels"),
-    (
-        {"flag": A > 0.2, "b": A[::-1]},
-        {},
-        ["flag=False", "flag=True", "b"],
-        None,
-        "read as numbers",
-    ),
-    (
-        {"code": some("007", "7", "60601")},
-        {"categorical": ("code",)},
-        ["code=007", "code=60601", "code=7"],
-        None,
-        "leading zeros",
-    ),
-]
-
-
-@pytest.mark.parametrize("columns, reading, titles, said, unsaid", SAID)
+@pytest.mark.parametrize(
+    "columns, reading, titles, said, unsaid",
+    [
+        ({"n": range(1, 61)}, {}, ["n"], "looks like a row number; --ignore n ignores it", None),
+        ({"id": range(100, 160)}, {}, ["id"], "looks like a row number", None),
+        (
+            {"Customer ID": np.random.default_rng(0).permutation(60) * 1000},
+            {},
+            ["Customer ID"],
+            "number; --ignore 'Customer ID' ignores it",
+            None,
+        ),
+        ({"n": range(60)}, {"ignore": ("n",)}, [], None, "row number"),
+        ({"id": DECIMALS}, {}, ["id"], None, "row number"),
+        ({"row": PLACE % 7}, {}, ["row"], None, "row number"),
+        (
+            {"x": np.sort(np.random.default_rng(0).integers(0, 9999, 60))},
+            {},
+            ["x"],
+            None,
+            "row number",
+        ),
+        (
+            {"zip": ZIPS, "month": MONTHS},
+            {},
+            ["zip", "month"],
+            "t.csv: read as numbers, without leading zeros: column 'zip' (00501), "
+            "column 'month' (01); --categorical zip,month reads them as codes",
+            None,
+        ),
+        (
+            {"zip": ZIPS, "month": MONTHS},
+            {"categorical": ("zip",)},
+            ["zip=00501", "zip=10001", "zip=60601", "zip=94105", "month"],
+            "leading zeros: column 'month' (01); --categorical zip,month reads it as codes",
+            None,
+        ),
+        (
+            {"zip": ZIPS, "month": MONTHS},
+            {"categorical": ("zip",), "ignore": ("month",)},
+            ["zip=00501", "zip=10001", "zip=60601", "zip=94105"],
+            None,
+            "leading zeros",
+        ),
+        (
+            {"city": some("Paris", "paris", "Rome")},
+            {},
+            ["city=Paris", "city=Rome", "city=paris"],
+            "similar categories, read as different: column 'city' ('Paris' and 'paris')",
+            "similar labels",
+        ),
+        (
+            {"a": DECIMALS, "y": some("Yes", "No", "yes")},
+            {},
+            [],
+            "similar labels, read as different: column 'y' ('Yes' and 'yes')",
+            None,
+        ),
+        ({"a": DECIMALS, "y": some("1.1", "1.10")}, {}, [], None, "similar labels"),
+        (
+            {"flag": some(True, False), "b": DECIMALS},
+            {},
+            ["flag=False", "flag=True", "b"],
+            None,
+            "read as numbers",
+        ),
+        (
+            {"code": some("007", "7", "60601")},
+            {"categorical": ("code",)},
+            ["code=007", "code=60601", "code=7"],
+            None,
+            "leading zeros",
+        ),
+    ],
+)
 def test_what_columns_are_and_what_is_said(
-    columns, reading, titles, said, unsaid, tmp_path, caplog
+    columns, reading, titles, said, unsaid, tmp_path, caplog, saved
 ):
     path = saved(tmp_path / "t.csv", **columns)
     schema = schema_of(path, **reading)
@@ -147,12 +165,12 @@ def test_what_columns_are_and_what_is_said(
     assert len(inputs(path, schema)) == 60
 
 
-def test_the_target_is_guessed_and_never_a_row_number(tmp_path, caplog):
-    path = saved(tmp_path / "t.csv", a=A, y=Y, id=range(60))
+def test_the_target_is_guessed_and_never_a_row_number(tmp_path, caplog, data, saved):
+    path = saved(tmp_path / "t.csv", a=data.a, y=data.y, id=range(60))
     with pytest.raises(DataError, match="column 'id' of .*name the target column with --target"):
         load(path)
     assert schema_of(path, target="y", ignore=("id",)).titles() == ["a"]
-    path.write_text("a,y,\n" + "".join(f"{a},{y},\n" for a, y in zip(A, Y)))
+    path.write_text("a,y,\n" + "".join(f"{a},{y},\n" for a, y in zip(data.a, data.y)))
     caplog.clear()
     assert schema_of(path).target == ("y", 1)
     assert "column 3 of" in caplog.text and "ignored: no name and no value" in caplog.text
@@ -161,8 +179,8 @@ def test_the_target_is_guessed_and_never_a_row_number(tmp_path, caplog):
 # ---------------------------------------------------------------------- numbers of rows
 
 
-def test_the_index_of_a_parquet_file_is_left_out_and_is_never_the_target(tmp_path, caplog):
-    frame = pandas.DataFrame({"a": A, "y": Y}).sample(frac=1, random_state=0)
+def test_the_index_of_a_parquet_file_is_left_out_and_is_never_the_target(tmp_path, caplog, data):
+    frame = pandas.DataFrame({"a": data.a, "y": data.y}).sample(frac=1, random_state=0)
     pytest.importorskip("pyarrow")
     frame.to_parquet(tmp_path / "t.parquet")
     schema = schema_of(tmp_path / "t.parquet")
@@ -174,15 +192,17 @@ def test_the_index_of_a_parquet_file_is_left_out_and_is_never_the_target(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
-@pytest.mark.parametrize("order", [PLACE, RNG.permutation(60)], ids=["sorted", "shuffled"])
+@pytest.mark.parametrize(
+    "order", [PLACE, np.random.default_rng(0).permutation(60)], ids=["sorted", "shuffled"]
+)
 def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(
-    name, order, tmp_path, caplog
+    name, order, tmp_path, caplog, data, saved
 ):
     path = tmp_path / "t.csv"
-    path.write_text(f"{name},a,y\n" + "".join(f"{i},{A[i]},{Y[i]}\n" for i in order))
+    path.write_text(f"{name},a,y\n" + "".join(f"{i},{data.a[i]},{data.y[i]}\n" for i in order))
     schema = schema_of(path)
     assert schema.titles() == ["a"] and caplog.text.count(" is ignored: no name, ") == 1
-    plain = saved(tmp_path / "plain.csv", a=A[order], y=Y[order])
+    plain = saved(tmp_path / "plain.csv", a=data.a[order], y=data.y[order])
     np.testing.assert_array_equal(inputs(path, schema), inputs(plain, schema))
     # a model of the file without row numbers reads the file that has them
     np.testing.assert_array_equal(inputs(path, schema_of(plain)), inputs(plain, schema))
@@ -191,13 +211,14 @@ def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(
 @pytest.mark.parametrize(
     "numbers, titles",
     [
-        (RNG.permutation(60), ["a"]),
+        (np.random.default_rng(0).permutation(60), ["a"]),
         (PLACE % 30, ["column 1", "a"]),
-        (RNG.normal(size=60), ["column 1", "a"]),
+        (np.random.default_rng(0).normal(size=60), ["column 1", "a"]),
     ],
 )
-def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
-    table = Table("t", ["column 1", "a", "y"], True, [numbers.astype(float), A, A], own_target=2)
+def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles, data):
+    columns = [numbers.astype(float), data.a, data.a]
+    table = Table("t", ["column 1", "a", "y"], True, columns, own_target=2)
     parts = [
         Learner(Reading(), bounded=True).update(table.rows(rows))
         for rows in (slice(0, 25), slice(25, 60))
@@ -206,8 +227,8 @@ def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
     assert parts[0].finish().titles() == titles
 
 
-def test_what_parts_have_seen_of_zeros_and_dots_is_merged(caplog):
-    table = Table("t", ["zip", "a", "y"], True, [A, A, A], own_target=2)
+def test_what_parts_have_seen_of_zeros_and_dots_is_merged(caplog, data):
+    table = Table("t", ["zip", "a", "y"], True, [data.a, data.a, data.a], own_target=2)
     first, *others = [
         Learner(Reading(), bounded=True).update(replace(table, padded=zeros, dotted=dots))
         for zeros, dots in (
@@ -230,10 +251,10 @@ def test_what_parts_have_seen_of_zeros_and_dots_is_merged(caplog):
 @pytest.mark.parametrize(
     "cells", [("TRUE", "FALSE"), ("true", "false"), ("1", "0"), ("1.0", "0.0")]
 )
-def test_truth_values_are_one_value_in_any_case_and_file(cells, tmp_path):
-    flags = A > 0.2
+def test_truth_values_are_one_value_in_any_case_and_file(cells, tmp_path, data, saved):
+    flags = data.a > 0.2
     schema = schema_of(saved(tmp_path / "t.csv", flag=flags))
-    want = np.column_stack([~flags, flags, A])
+    want = np.column_stack([~flags, flags, data.a])
     other = saved(tmp_path / "o.csv", flag=np.where(flags, *cells))
     np.testing.assert_array_equal(inputs(other, schema), want)
     np.testing.assert_array_equal(inputs(saved(tmp_path / "t.parquet", flag=flags), schema), want)
@@ -257,7 +278,7 @@ WRITTEN = [
 
 @pytest.mark.parametrize("words, numbers", WRITTEN)
 def test_numbers_with_signs_and_separators_are_read_and_remembered(
-    words, numbers, tmp_path, caplog
+    words, numbers, tmp_path, caplog, saved
 ):
     path = saved(tmp_path / "t.csv", amount=words * 20)
     split = load(path)
@@ -273,9 +294,9 @@ def test_numbers_with_signs_and_separators_are_read_and_remembered(
 
 @pytest.mark.parametrize("separator, first", [(",", 1234), (";", 1.234), ("\t", None)])
 def test_a_comma_before_three_digits_is_told_by_what_separates_the_cells(
-    separator, first, tmp_path, caplog
+    separator, first, tmp_path, caplog, data
 ):
-    frame = pandas.DataFrame({"x": some("1,234", "56,789", "7,000"), "a": A, "y": Y})
+    frame = pandas.DataFrame({"x": some("1,234", "56,789", "7,000"), "a": data.a, "y": data.y})
     frame.to_csv(tmp_path / "t.csv", index=False, sep=separator)
     if first is None:
         with pytest.raises(DataError, match="has '1,234', which may be 1234 or 1.234; "):
@@ -285,7 +306,7 @@ def test_a_comma_before_three_digits_is_told_by_what_separates_the_cells(
     assert f"column 'x' ('1,234' is {first})" in caplog.text
 
 
-def test_a_percentage_needs_its_sign_when_predicting(tmp_path):
+def test_a_percentage_needs_its_sign_when_predicting(tmp_path, saved):
     schema = schema_of(saved(tmp_path / "t.csv", rate=some("6%", "7%", "8%")))
     for name in ("new.csv", "new.parquet"):
         path = saved(tmp_path / name, rate=[0.06], a=[1.0], y=["no"])
@@ -293,10 +314,10 @@ def test_a_percentage_needs_its_sign_when_predicting(tmp_path):
             inputs(path, schema)
 
 
-def test_targets_with_thousands_separators_are_a_regression(tmp_path, caplog):
-    split = load(saved(tmp_path / "t.csv", a=A, y=[f"{1000.5 * a:,.2f}" for a in A]))
+def test_targets_with_thousands_separators_are_a_regression(tmp_path, caplog, data, saved):
+    split = load(saved(tmp_path / "t.csv", a=data.a, y=[f"{1000.5 * a:,.2f}" for a in data.a]))
     assert "the targets are read as numbers: '" in caplog.text
-    np.testing.assert_allclose(split.y_train, 1000.5 * A, atol=0.01)
+    np.testing.assert_allclose(split.y_train, 1000.5 * data.a, atol=0.01)
     assert split.task == "regression"
 
 
@@ -322,7 +343,7 @@ DATES = [
 
 
 @pytest.mark.parametrize("words, days", DATES)
-def test_dates_become_numbers(words, days, tmp_path, caplog):
+def test_dates_become_numbers(words, days, tmp_path, caplog, saved):
     path = saved(tmp_path / "t.csv", **{"Order Date": words * 20})
     split = load(path)
     said = "read as dates: column 'Order Date'; --categorical 'Order Date' reads it"
@@ -347,13 +368,13 @@ def test_dates_become_numbers(words, days, tmp_path, caplog):
         (some("2020-01-31", "", "2020-02-02"), [18292, 18293, 18294]),
     ],
 )
-def test_numbers_and_gaps_are_dates_where_that_is_said(cells, days, tmp_path):
+def test_numbers_and_gaps_are_dates_where_that_is_said(cells, days, tmp_path, saved):
     path = saved(tmp_path / "t.csv", d=cells)
     X = load(path, reading=Reading(dates=("d",), missing="mean")).X_train
     np.testing.assert_array_equal(X[:3, 3], days)
 
 
-def test_the_order_of_day_and_month_is_remembered(tmp_path):
+def test_the_order_of_day_and_month_is_remembered(tmp_path, saved):
     schema = schema_of(saved(tmp_path / "t.csv", d=some("1/31/2020", "2/1/2020", "3/2/2020")))
     new = saved(tmp_path / "new.csv", d=["3/2/2020"], a=[1.0], y=["no"])
     assert inputs(new, schema)[0, :2].tolist() == [2020, 3]
@@ -365,7 +386,7 @@ def test_the_order_of_day_and_month_is_remembered(tmp_path):
 @pytest.mark.parametrize(
     "zone, first", [(None, 18292.5), ("UTC", 18292.5), ("Europe/Paris", 18292 + 11 / 24)]
 )
-def test_dates_and_times_of_a_parquet_file_are_dates(zone, first, tmp_path):
+def test_dates_and_times_of_a_parquet_file_are_dates(zone, first, tmp_path, saved):
     days = pandas.date_range("2020-01-31 12:00", periods=60, freq="D").tz_localize(zone)
     found = load(saved(tmp_path / "t.parquet", d=days)).X_train[:2, :4]
     np.testing.assert_allclose(found, [[2020, 1, 4, first], [2020, 2, 5, first + 1]])
@@ -380,7 +401,7 @@ def mixed(word, count, *numbers, n_rows=60):
 
 
 @pytest.mark.parametrize("word, count", [("more", 15), ("5+", 9), ("Many", 25)])
-def test_few_numbers_and_a_frequent_word_are_categories(word, count, tmp_path, caplog):
+def test_few_numbers_and_a_frequent_word_are_categories(word, count, tmp_path, caplog, saved):
     path = saved(tmp_path / "t.csv", x=mixed(word, count, "1", "2", "3"))
     assert set(load(path).schema.columns[0].categories) == {"1", "2", "3", word}
     assert f"read as categories, because a frequent value is a word: column 'x' ({word!r})" in (
@@ -388,7 +409,9 @@ def test_few_numbers_and_a_frequent_word_are_categories(word, count, tmp_path, c
     )
 
 
-def test_columns_without_a_value_are_ignored_unless_missing_cells_are_refused(tmp_path, caplog):
+def test_columns_without_a_value_are_ignored_unless_missing_cells_are_refused(
+    tmp_path, caplog, saved
+):
     path = saved(tmp_path / "t.csv", x=[None] * 60, z=[None] * 60)
     assert load(path).schema.titles() == ["a"]
     assert "column 'x', column 'z' of" in caplog.text
@@ -437,7 +460,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("cells, reading, message", REFUSED)
 def test_a_column_that_may_mean_several_things_is_refused_by_name(
-    cells, reading, message, tmp_path
+    cells, reading, message, tmp_path, saved
 ):
     with pytest.raises(DataError, match=re.escape(message)) as error:
         load(saved(tmp_path / "t.csv", x=cells), reading=Reading(**reading))
@@ -445,7 +468,7 @@ def test_a_column_that_may_mean_several_things_is_refused_by_name(
     assert "ignore it with --ignore x" in str(error.value)
 
 
-def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tmp_path):
+def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tmp_path, saved):
     names = [f"it's no. {place}" for place in PLACE]
     odd = {
         "Row ID": names,
@@ -467,49 +490,64 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
 # ---------------------------------------------------------------------- declared categories
 
 
-def test_numbers_are_categories_where_that_is_said(tmp_path):
+def test_numbers_are_categories_where_that_is_said(tmp_path, data, saved):
     path = saved(tmp_path / "n.parquet", n=some(1, 2, 3), x=some(0.5, 1, 2))
     titles = ["n=1", "n=2", "n=3", "x=0.5", "x=1", "x=2", "a"]
     assert schema_of(path, categorical=("n", "x")).titles() == titles
-    np.savez(tmp_path / "n.npz", X=np.column_stack([some(1, 2, 3), A]), y=Y)
+    np.savez(tmp_path / "n.npz", X=np.column_stack([some(1, 2, 3), data.a]), y=data.y)
     assert schema_of(tmp_path / "n.npz", categorical=("1",)).width == 4
 
 
 # -------------------------- many categories: means of the targets, learnt on training rows alone
 
 N, MANY = 600, 90
-CODES = RNG.integers(0, MANY, N)
-EFFECT = RNG.normal(size=MANY)
-TARGETS = {
-    "regression": EFFECT[CODES] + RNG.normal(size=N),
-    "binary": np.where(EFFECT[CODES] + RNG.normal(size=N) > 0, 5.0, -1.0),
-    "multiclass": np.digitize(EFFECT[CODES] + RNG.normal(size=N), [-0.5, 0.5]).astype(float),
-}
 
 
-def frame(**more):
+@dataclass(frozen=True)
+class Towns:
+    """The town of each row, the effect of each town on targets, and noisy targets of each task."""
+
+    codes: np.ndarray
+    effect: np.ndarray
+    targets: dict[str, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def towns():
+    rng = np.random.default_rng(0)
+    codes, effect = rng.integers(0, MANY, N), rng.normal(size=MANY)
+    noisy = lambda: effect[codes] + rng.normal(size=N)
+    targets = {
+        "regression": noisy(),
+        "binary": np.where(noisy() > 0, 5.0, -1.0),
+        "multiclass": np.digitize(noisy(), [-0.5, 0.5]).astype(float),
+    }
+    return Towns(codes, effect, targets)
+
+
+def frame(towns, **more):
     """Towns, with many categories, and a number and a class that depend on them."""
-    a = np.round(RNG.normal(size=N), 3)
-    y = np.where(EFFECT[CODES] + a > 0, "yes", "no")
-    return pandas.DataFrame({"town": [f"t{code}" for code in CODES], "a": a, "y": y} | more)
+    a = np.round(np.random.default_rng(1).normal(size=N), 3)
+    y = np.where(towns.effect[towns.codes] + a > 0, "yes", "no")
+    return pandas.DataFrame({"town": [f"t{code}" for code in towns.codes], "a": a, "y": y} | more)
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path, towns):
     path = tmp_path / "t.csv"
-    frame().to_csv(path, index=False)
+    frame(towns).to_csv(path, index=False)
     return path
 
 
 # ---------------------------------------------------------------------- the means
 
 
-@pytest.mark.parametrize("task", TARGETS)
-def test_each_part_has_the_means_of_the_other_rows(task):
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+def test_each_part_has_the_means_of_the_other_rows(task, towns):
     """The means are those of scikit-learn."""
-    y, codes = TARGETS[task], CODES[:, None]
+    y, codes = towns.targets[task], towns.codes[:, None]
     part = targetmeans.parts(y, 3)
-    found = targetmeans.cross_fitted(CODES, MANY, targetmeans.outputs(y, task), part)
+    found = targetmeans.cross_fitted(towns.codes, MANY, targetmeans.outputs(y, task), part)
     kind = {"regression": "continuous"}.get(task, task)
     for number in range(targetmeans.PARTS):
         kept = part != number
@@ -526,8 +564,8 @@ def test_missing_and_constant_targets():
     assert targetmeans.learn(codes, 3, np.ones((4, 1)), ()).values == [[1.0]] * 3
 
 
-def test_parts_are_equal_and_the_seeds_own():
-    for y in TARGETS.values():
+def test_parts_are_equal_and_the_seeds_own(towns):
+    for y in towns.targets.values():
         part = targetmeans.parts(y, 0)
         assert np.bincount(part).tolist() == [N // targetmeans.PARTS] * targetmeans.PARTS
         means = [y[part == number].mean() for number in range(targetmeans.PARTS)]
@@ -543,14 +581,15 @@ def test_parts_are_equal_and_the_seeds_own():
 @pytest.mark.parametrize(
     "count, width", [(MOST_COLUMNS, MOST_COLUMNS + 1), (MOST_COLUMNS + 1, 2), (MANY, 2)]
 )
-def test_many_categories_are_one_input_and_few_are_their_own(count, width, file):
-    frame(town=[f"t{code % count}" for code in CODES]).to_csv(file, index=False)
+def test_many_categories_are_one_input_and_few_are_their_own(count, width, file, towns):
+    frame(towns, town=[f"t{code % count}" for code in towns.codes]).to_csv(file, index=False)
     assert load(file).schema.width == width
 
 
 @pytest.mark.parametrize("labels", [["0", "1", "2"], ["low", "mid", "top"]])
-def test_several_classes_have_a_column_each(labels, file):
-    frame(y=np.array(labels)[TARGETS["multiclass"].astype(int)]).to_csv(file, index=False)
+def test_several_classes_have_a_column_each(labels, file, towns):
+    y = np.array(labels)[towns.targets["multiclass"].astype(int)]
+    frame(towns, y=y).to_csv(file, index=False)
     split = load(file)
     assert split.schema.titles() == [*(f"town.{label}" for label in labels), "a"]
     np.testing.assert_allclose(split.X_train[:, :3].sum(axis=1), 1, atol=0.3)
@@ -570,11 +609,10 @@ def test_test_rows_take_no_part(file, tmp_path):
     assert (found.y_test != want.y_test).sum() == out.sum()
 
 
-@pytest.mark.parametrize(
-    "targets", [{}, *({"y": TARGETS[y]} for y in ("multiclass", "regression"))]
-)
-def test_a_part_is_learnt_without_the_rows_that_are_held_out(targets, file, rng):
-    frame(**targets).to_csv(file, index=False)
+@pytest.mark.parametrize("task", ["words", "multiclass", "regression"])
+def test_a_part_is_learnt_without_the_rows_that_are_held_out(task, file, rng, towns):
+    if task != "words":
+        frame(towns, y=towns.targets[task]).to_csv(file, index=False)
     split = load(file)
     kept, out = np.arange(0, N, 2), np.arange(1, N, 2)
     X, X_out = split.part(kept, out)
@@ -585,7 +623,7 @@ def test_a_part_is_learnt_without_the_rows_that_are_held_out(targets, file, rng)
     np.testing.assert_array_equal(X_out, again[1])
     Y = targetmeans.outputs(split.y_train, split.task)[kept]
     column = split.schema.columns[0]
-    codes = np.array([column.categories.index(f"t{code}") for code in CODES])
+    codes = np.array([column.categories.index(f"t{code}") for code in towns.codes])
     means = targetmeans.learn(codes[kept], MANY, Y, ())
     np.testing.assert_array_equal(X_out[:, :-1], means.of(codes[out]))
     assert (X[:, :-1] != means.of(codes[kept])).any()
@@ -613,9 +651,9 @@ def test_unknown_and_missing_categories_become_the_mean(file, tmp_path, caplog):
     np.testing.assert_array_equal(again.X_train, split.X_train)
 
 
-def test_missing_words_are_a_category_of_their_own(tmp_path):
+def test_missing_words_are_a_category_of_their_own(tmp_path, data, saved):
     """0 and 1 still match False and True."""
-    words = np.where(Y == "yes", some("True", "False"), "")
+    words = np.where(data.y == "yes", some("True", "False"), "")
     schema = schema_of(saved(tmp_path / "t.csv", w=words))
     assert schema.titles() == ["w=False", "w=True", "w=(missing)", "a"]
     (tmp_path / "new.csv").write_text("w,a\n1,0\nFalse,0\n,0\n(missing),0\n")
@@ -623,13 +661,13 @@ def test_missing_words_are_a_category_of_their_own(tmp_path):
     np.testing.assert_array_equal(found, [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1]])
 
 
-def test_a_category_named_as_that_of_missing_cells_is_the_same(tmp_path):
+def test_a_category_named_as_that_of_missing_cells_is_the_same(tmp_path, saved):
     schema = schema_of(saved(tmp_path / "t.csv", w=some("(missing)", "x", "")))
     assert schema.titles() == ["w=x", "w=(missing)", "a"]
 
 
-def test_names_of_rows_are_left_out_and_can_be_kept(file, caplog):
-    frame(name=[f"n{i}" for i in range(N)]).to_csv(file, index=False)
+def test_names_of_rows_are_left_out_and_can_be_kept(file, caplog, towns):
+    frame(towns, name=[f"n{i}" for i in range(N)]).to_csv(file, index=False)
     reading = Reading(target="y")
     assert load(file, reading=reading).schema.titles() == ["town", "a"]
     assert caplog.text.count("is ignored") == 1
@@ -662,14 +700,15 @@ def test_converting_and_streaming_make_no_use_of_targets(file, tmp_path, capfd):
 # ---------------------------------------------------------------------- what is said
 
 
-def test_one_line_says_what_the_columns_became(file, caplog, rng):
+def test_one_line_says_what_the_columns_became(file, caplog, rng, towns):
     caplog.set_level(logging.WARNING)
     table = frame(
+        towns,
         b=rng.normal(size=N),
         name=[f"n{i}" for i in range(N)],
         day=pandas.date_range("2020-01-01", periods=N).astype(str),
         same=3,
-        job=np.array(["clerk", "smith"])[CODES % 2],
+        job=np.array(["clerk", "smith"])[towns.codes % 2],
         old=1,
     )
     table.to_csv(file, index=False)

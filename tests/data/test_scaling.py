@@ -22,10 +22,6 @@ from rfx.data.transforms import (
 )
 from rfx.errors import DataError, RfxWarning, UsageError
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(5, 3, (200, 6)) * (RNG.random((200, 6)) < 0.6)
-X[:, 4] = 7.1  # a constant column
-X[:, 5] = 0
 VARYING = [0, 1, 2, 3]
 
 
@@ -33,9 +29,18 @@ VARYING = [0, 1, 2, 3]
 LINES = [kind for kind in KINDS if kind not in TRANSFORMS]
 
 
+@pytest.fixture(scope="module")
+def X():
+    """Rows (200, 6) of which many values are zero; the last two columns are constant."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(5, 3, (200, 6)) * (rng.random((200, 6)) < 0.6)
+    rows[:, 4:] = [7.1, 0]
+    return rows
+
+
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
 @pytest.mark.parametrize("kind", LINES)
-def test_agrees_with_scikit_learn(kind, form):
+def test_agrees_with_scikit_learn(kind, form, X):
     train, test = X[:150, VARYING], X[150:, VARYING] * 3
     theirs = {
         "none": preprocessing.FunctionTransformer(),
@@ -57,13 +62,13 @@ def test_constant_columns_are_zero_and_large_means_lose_no_digits(rng):
     np.testing.assert_allclose(1 / Scaler.fit(far, "standard").scale, far.std(), rtol=1e-6)
 
 
-def test_none_copies_nothing():
+def test_none_copies_nothing(X):
     for rows in (X, scipy.sparse.csr_matrix(X)):
         assert Scaler.fit(rows, "none").transform(rows) is rows
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_number_of_columns(kind):
+def test_the_number_of_columns(kind, X):
     scaler = Scaler.fit(X, kind)
     padded = scaler.transform(scipy.sparse.csr_matrix(X[:, :4]))
     padded = padded.toarray() if scipy.sparse.issparse(padded) else padded
@@ -74,7 +79,7 @@ def test_the_number_of_columns(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_saving_and_loading(kind):
+def test_saving_and_loading(kind, X):
     scaler = Scaler.fit(X, kind)
     saved = scaler.to_dict()
     own = set(TRANSFORMS[kind].forms) if kind in TRANSFORMS else set()
@@ -146,22 +151,30 @@ def test_sparse_rows_from_zero_up_are_scaled_as_dense_ones_are(recwarn):
 # ------------------------------------------------------------------ transforms of single columns
 
 N = 1500
-MIXED = np.stack(
-    [
-        RNG.normal(3, 2, N),
-        RNG.lognormal(0, 1, N),
-        -RNG.lognormal(2, 2, N),
-        RNG.standard_cauchy(N),
-        RNG.integers(0, 6, N),  # ties
-        RNG.integers(1950, 2010, N),
-        1e-9 * RNG.exponential(size=N),
-        np.where(RNG.random(N) < 0.8, 0.0, RNG.exponential(size=N)),  # mostly one value
-    ],
-    axis=1,
-).astype(float)
-TEST = np.concatenate([MIXED[:100] * 1.5, MIXED[:100] - 1, [[0.0] * 8]])
-TWO = (RNG.random(N) < 0.1).astype(float)[:, None]
 CHANGING = list(TRANSFORMS)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Rows whose columns have very different distributions."""
+    rng = np.random.default_rng(1)
+    columns = [
+        rng.normal(3, 2, N),
+        rng.lognormal(0, 1, N),
+        -rng.lognormal(2, 2, N),
+        rng.standard_cauchy(N),
+        rng.integers(0, 6, N),  # ties
+        rng.integers(1950, 2010, N),
+        1e-9 * rng.exponential(size=N),
+        np.where(rng.random(N) < 0.8, 0.0, rng.exponential(size=N)),  # mostly one value
+    ]
+    return np.stack(columns, axis=1).astype(float)
+
+
+@pytest.fixture(scope="module")
+def beyond(mixed):
+    """New rows, some of them beyond the range of the training rows."""
+    return np.concatenate([mixed[:100] * 1.5, mixed[:100] - 1, [[0.0] * 8]])
 
 
 def unit_of(data):
@@ -170,12 +183,12 @@ def unit_of(data):
     return np.where(high > low, (high - low) / 1.3489795003921634, data.std(axis=0))
 
 
-def test_power_is_scikit_learns_of_columns_in_robust_units():
-    scaler = Scaler.fit(MIXED, "power")
-    centre, unit = np.median(MIXED, axis=0), unit_of(MIXED)
-    theirs = preprocessing.PowerTransformer("yeo-johnson").fit((MIXED - centre) / unit)
+def test_power_is_scikit_learns_of_columns_in_robust_units(mixed, beyond):
+    scaler = Scaler.fit(mixed, "power")
+    centre, unit = np.median(mixed, axis=0), unit_of(mixed)
+    theirs = preprocessing.PowerTransformer("yeo-johnson").fit((mixed - centre) / unit)
     np.testing.assert_allclose(scaler.columns.lam, theirs.lambdas_, atol=1e-5)
-    for rows in (MIXED, TEST):
+    for rows in (mixed, beyond):
         expected = theirs.transform((rows - centre) / unit)
         np.testing.assert_allclose(scaler.transform(rows), expected, rtol=1e-4, atol=1e-4)
     # very different columns: one is hardly transformed, others strongly
@@ -183,41 +196,42 @@ def test_power_is_scikit_learns_of_columns_in_robust_units():
     assert scaler.columns.lam[2] > 1.8
 
 
-def test_robust_is_softly_clipped_in_robust_units():
-    scaler = Scaler.fit(MIXED, "robust")
-    for rows in (MIXED, TEST):
-        z = (rows - np.median(MIXED, axis=0)) / unit_of(MIXED)
+def test_robust_is_softly_clipped_in_robust_units(mixed, beyond):
+    scaler = Scaler.fit(mixed, "robust")
+    for rows in (mixed, beyond):
+        z = (rows - np.median(mixed, axis=0)) / unit_of(mixed)
         expected = z / np.sqrt(1 + (z / 3) ** 2)
         np.testing.assert_allclose(scaler.transform(rows), expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [65, 1200, N])
-def test_quantile_is_scikit_learns(n):
+def test_quantile_is_scikit_learns(n, mixed, beyond):
     # it treats columns of tiny numbers as constant within 1e-7
-    kept, number = np.delete(MIXED[:n], 6, axis=1), min(n, 1000)
+    kept, number = np.delete(mixed[:n], 6, axis=1), min(n, 1000)
     theirs = preprocessing.QuantileTransformer(
         n_quantiles=number, output_distribution="normal", subsample=None
     ).fit(kept)
     ours = Scaler.fit(kept, "quantile")
     np.testing.assert_allclose(ours.columns.quantiles.T, theirs.quantiles_, rtol=1e-12)
-    for rows in (kept, np.delete(TEST, 6, axis=1)):
+    for rows in (kept, np.delete(beyond, 6, axis=1)):
         np.testing.assert_allclose(ours.transform(rows), theirs.transform(rows), atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["power", "quantile"])
-def test_two_values_are_standardised(kind):
+def test_two_values_are_standardised(kind, rng):
+    two = (rng.random((N, 1)) < 0.1).astype(float)
     for low, high in ((0.0, 1.0), (-1e200, 3e200), (1e9, 1e9 + 1)):
-        column = np.where(TWO > 0, high, low)
+        column = np.where(two > 0, high, low)
         scaled = Scaler.fit(column, kind).transform(column)
-        np.testing.assert_allclose(scaled, (TWO - TWO.mean()) / TWO.std(), rtol=1e-7)
+        np.testing.assert_allclose(scaled, (two - two.mean()) / two.std(), rtol=1e-7)
         assert len(np.unique(scaled)) == 2
 
 
 @pytest.mark.parametrize("kind", CHANGING)
-def test_what_is_not_finite_is_refused(kind):
-    scaler = Scaler.fit(MIXED, kind)
+def test_what_is_not_finite_is_refused(kind, mixed):
+    scaler = Scaler.fit(mixed, kind)
     for value in (np.nan, np.inf, -np.inf):
-        broken = MIXED.copy()
+        broken = mixed.copy()
         broken[3, 1] = value
         with pytest.raises(DataError, match="column 2 of the training rows can't be scaled"):
             Scaler.fit(broken, kind)
@@ -229,39 +243,39 @@ def test_what_is_not_finite_is_refused(kind):
 
 
 @pytest.mark.parametrize("kind", CHANGING)
-def test_the_order_of_the_rows_changes_no_bit(kind, rng):
-    shuffled = MIXED[rng.permutation(N)]
+def test_the_order_of_the_rows_changes_no_bit(kind, rng, mixed):
+    shuffled = mixed[rng.permutation(N)]
     weights = np.arange(1.0, N + 1)
     order = rng.permutation(N)
     for one, other in (
-        (Scaler.fit(MIXED, kind), Scaler.fit(shuffled, kind)),
-        (Scaler.fit(MIXED, kind, weights), Scaler.fit(MIXED[order], kind, weights[order])),
-        (Scaler.fit(MIXED, kind), Scaler.fit(scipy.sparse.csr_matrix(MIXED), kind)),
-        (Scaler.fit(MIXED, kind), Scaler.fit(np.asfortranarray(MIXED), kind)),
+        (Scaler.fit(mixed, kind), Scaler.fit(shuffled, kind)),
+        (Scaler.fit(mixed, kind, weights), Scaler.fit(mixed[order], kind, weights[order])),
+        (Scaler.fit(mixed, kind), Scaler.fit(scipy.sparse.csr_matrix(mixed), kind)),
+        (Scaler.fit(mixed, kind), Scaler.fit(np.asfortranarray(mixed), kind)),
     ):
         for name, values in one.to_dict().items():
             np.testing.assert_array_equal(values, other.to_dict()[name])
 
 
 @pytest.mark.parametrize("kind", CHANGING)
-def test_blocks_and_layouts_change_no_bit(kind):
-    scaler = Scaler.fit(MIXED, kind)
-    whole = scaler.transform(MIXED)
-    np.testing.assert_array_equal(scaler.transform(scipy.sparse.csr_matrix(MIXED)), whole)
-    np.testing.assert_array_equal(scaler.transform(np.asfortranarray(MIXED)), whole)
-    np.testing.assert_array_equal(scaler.transform(np.repeat(MIXED, 2, axis=1)[:, ::2]), whole)
+def test_blocks_and_layouts_change_no_bit(kind, mixed):
+    scaler = Scaler.fit(mixed, kind)
+    whole = scaler.transform(mixed)
+    np.testing.assert_array_equal(scaler.transform(scipy.sparse.csr_matrix(mixed)), whole)
+    np.testing.assert_array_equal(scaler.transform(np.asfortranarray(mixed)), whole)
+    np.testing.assert_array_equal(scaler.transform(np.repeat(mixed, 2, axis=1)[:, ::2]), whole)
     # in several blocks
-    times = 1 + (1 << 21) // MIXED.size
-    many, expected = np.tile(MIXED, (times, 1)), np.tile(whole, (times, 1))
+    times = 1 + (1 << 21) // mixed.size
+    many, expected = np.tile(mixed, (times, 1)), np.tile(whole, (times, 1))
     np.testing.assert_array_equal(scaler.transform(many), expected)
     np.testing.assert_array_equal(scaler.transform(many, np.float32), expected.astype(np.float32))
 
 
 @pytest.mark.parametrize("kind", CHANGING)
-def test_weights_are_repetitions(kind, rng):
+def test_weights_are_repetitions(kind, rng, mixed):
     weights = rng.integers(0, 4, N)
     weights[:5] = 1
-    some = np.delete(MIXED, 3, axis=1)
+    some = np.delete(mixed, 3, axis=1)
     ours, theirs = Scaler.fit(some, kind, weights), Scaler.fit(np.repeat(some, weights, 0), kind)
     unweighted = Scaler.fit(some, kind).transform(some)
     if kind == "quantile":
@@ -299,8 +313,8 @@ def test_wide_sparse_rows_are_refused(kind):
 
 
 @pytest.mark.parametrize("kind", CHANGING)
-def test_many_rows_are_learnt_from_some_drawn_by_the_seed(kind):
-    rows = MIXED[np.arange(60_000) % len(MIXED)]
+def test_many_rows_are_learnt_from_some_drawn_by_the_seed(kind, mixed):
+    rows = mixed[np.arange(60_000) % len(mixed)]
     some = random_rows(len(rows), transforms.MOST_ROWS, seed=3)
     expected, found = Scaler.fit(rows[some], kind), Scaler.fit(rows, kind, seed=3)
     for name, values in expected.to_dict().items():
@@ -338,32 +352,27 @@ def test_a_long_stream_learns_the_same_however_it_is_cut(kind):
 
 # -------------------------------------------------------------------------- principal components
 
-TURNED = (
-    RNG.standard_normal((300, 6))
-    * [5, 3, 2, 1, 0.5, 0.1]
-    @ np.linalg.qr(RNG.standard_normal((6, 6)))[0]
-    + 100.0
-)
-
 
 @pytest.mark.parametrize("centred", [True, False])
-def test_pieces_and_sparse_rows_give_the_components_of_the_singular_vectors(centred):
+def test_pieces_and_sparse_rows_give_the_components_of_the_singular_vectors(centred, rng):
+    along = rng.standard_normal((300, 6)) * [5, 3, 2, 1, 0.5, 0.1]
+    turned = along @ np.linalg.qr(rng.standard_normal((6, 6)))[0] + 100.0
     pieces = PCA(3, centred)
-    parts = [TURNED[start : start + 70] for start in range(0, 300, 70)]
+    parts = [turned[start : start + 70] for start in range(0, 300, 70)]
     parts[1] = scipy.sparse.csr_matrix(parts[1])
     for part in parts:
         pieces.partial_fit(part)
     pieces.finish()
-    rows = TURNED - TURNED.mean(axis=0) if centred else TURNED
+    rows = turned - turned.mean(axis=0) if centred else turned
     vectors = np.linalg.svd(rows, full_matrices=False)[2][:3].T
-    made = pieces.transform(TURNED)
+    made = pieces.transform(turned)
     np.testing.assert_allclose(np.abs(made), np.abs(rows @ vectors), atol=1e-7)
-    np.testing.assert_allclose(pieces.transform(scipy.sparse.csr_matrix(TURNED)), made, atol=1e-9)
-    assert pieces.transform(TURNED.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(pieces.transform(scipy.sparse.csr_matrix(turned)), made, atol=1e-9)
+    assert pieces.transform(turned.astype(np.float32)).dtype == np.float32
     again = PCA.from_dict(vars(pieces))
-    np.testing.assert_array_equal(again.transform(TURNED), made)
+    np.testing.assert_array_equal(again.transform(turned), made)
     with pytest.raises(UsageError, match="--pca is 7, but the rows have 6 inputs"):
-        PCA(7).partial_fit(TURNED)
+        PCA(7).partial_fit(turned)
     largest = np.abs(pieces.components).argmax(axis=0)
     assert np.all(pieces.components[largest, range(3)] > 0)
 
@@ -379,29 +388,28 @@ def test_unit_rows(form):
 
 # --------------------------------------------------------------------- surveys of rows in pieces
 
-SURVEYED = RNG.standard_normal((9000, 6)) * [1, 2, 3, 4, 5, 0] + [0, 10, -5, 0, 2, 7]
-Y = RNG.integers(0, 4, 9000).astype(float)
-
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
 @pytest.mark.parametrize("kind", KINDS)
-def test_pieces_teach_what_all_rows_do(kind, form):
+def test_pieces_teach_what_all_rows_do(kind, form, rng):
     """One of the pieces is longer than what is learnt from at a time."""
+    X = rng.standard_normal((9000, 6)) * [1, 2, 3, 4, 5, 0] + [0, 10, -5, 0, 2, 7]
+    y = rng.integers(0, 4, 9000).astype(float)
     same = {"scaling": kind, "unit": True, "pca": 2, "dtype": np.float64, "seed": 3, "sample": 50}
-    rows = form(SURVEYED)
-    found = Survey(chunked(rows, Y, (100, 8300, 3, 597)), **same)
-    scaler = Scaler.fit(SURVEYED, kind)
+    rows = form(X)
+    found = Survey(chunked(rows, y, (100, 8300, 3, 597)), **same)
+    scaler = Scaler.fit(X, kind)
     np.testing.assert_allclose(found.inputs.scaler.shift, scaler.shift, atol=1e-10)
     np.testing.assert_allclose(found.inputs.scaler.scale, scaler.scale, rtol=1e-10)
-    unit = unit_rows(scaler.transform(SURVEYED))
+    unit = unit_rows(scaler.transform(X))
     expected = PCA(2).partial_fit(unit).finish().transform(unit)
     np.testing.assert_allclose(found.inputs.transform(rows, np.float64), expected, atol=1e-8)
     assert (found.n_rows, found.n_inputs) == (9000, 6)
     np.testing.assert_array_equal(found.labels, [0, 1, 2, 3])
     for target in ("none", "minmax01", "mean"):
-        assert found.target_scaler(target) == TargetScaler.fit(Y, target)
+        assert found.target_scaler(target) == TargetScaler.fit(y, target)
     # each row is sampled at most once, and the sample does not depend on the pieces
-    again = Survey(chunked(rows, Y, (8999, 1)), **same)
+    again = Survey(chunked(rows, y, (8999, 1)), **same)
     np.testing.assert_allclose(found.X, again.X, atol=1e-8)
     np.testing.assert_array_equal(found.y, again.y)
     near = ((found.X[:, None] - expected[None]) ** 2).sum(-1)

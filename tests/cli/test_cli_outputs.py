@@ -9,6 +9,7 @@ import io
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from rfx.cli import cli
 from rfx.data import libsvm
 from rfx.estimators import RFClassifier
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (60, 2))
-LABELS = np.where(X[:, 0] > 0, 1.0, -1.0)
 PAPER = Path(__file__).parents[1] / "papers" / "folders" / "example2007"
 TRAIN = "train --method rf --n-features 10 --lam 1"
 PLAN = (
@@ -31,10 +29,17 @@ PLAN = (
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def data():
+    """Rows (60, 2), and labels that are the sign of the first input."""
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    return SimpleNamespace(X=X, labels=np.where(X[:, 0] > 0, 1.0, -1.0))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, data):
     """One file of each kind: data, model, results, features, plan, and some notes."""
     folder = tmp_path_factory.mktemp("made")
-    libsvm.write(folder / "data.txt", X, LABELS)
+    libsvm.write(folder / "data.txt", data.X, data.labels)
     (folder / "notes.txt").write_text("not to be lost\n")
     (folder / "plan.toml").write_text(PLAN.format(folder / "data.txt"))
     with contextlib.chdir(folder):
@@ -157,14 +162,14 @@ def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
     assert f"{option} is {place}, which is a folder" in err
 
 
-def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
+def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd, data):
     """A model that was fitted in Python has no file name; its row must not get that of the
     evaluated file.
     """
     assert "\ndata " in "\n" + (said := rfx(capfd, "eval m.npz --data data.txt -v")[1])
     assert "data.txt: 60 rows x 2 inputs" in said
-    RFClassifier(n_features=10, lam=1).fit(X, LABELS).save("p.npz")
-    libsvm.write(folder / "few.txt", X[:7], LABELS[:7])
+    RFClassifier(n_features=10, lam=1).fit(data.X, data.labels).save("p.npz")
+    libsvm.write(folder / "few.txt", data.X[:7], data.labels[:7])
     said = printed(capfd, *"eval p.npz --data few.txt --results r.csv -v".split())
     rows = said.splitlines()[0].split(None, 1)[1]
     assert rows == "trained in Python: 60 rows x 2 inputs, binary"

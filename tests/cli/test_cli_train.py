@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,15 +24,18 @@ from rfx.operators.binned import BinnedMatrix
 from rfx.records import results
 from rfx.records.run import Result
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-1, 1, (240, 3))
-LABELS = np.where(np.linalg.norm(X, axis=1) > 1, 1.0, -1.0)
+
+@pytest.fixture(scope="module")
+def ball():
+    """200 training rows and 40 test rows (240, 3); a ball is to be learnt."""
+    X = np.random.default_rng(0).uniform(-1, 1, (240, 3))
+    return SimpleNamespace(X=X, labels=np.where(np.linalg.norm(X, axis=1) > 1, 1.0, -1.0))
 
 
 @pytest.fixture
-def files(tmp_path):
-    libsvm.write(tmp_path / "train.txt", X[:200], LABELS[:200])
-    libsvm.write(tmp_path / "test.txt", X[200:], LABELS[200:])
+def files(tmp_path, ball):
+    libsvm.write(tmp_path / "train.txt", ball.X[:200], ball.labels[:200])
+    libsvm.write(tmp_path / "test.txt", ball.X[200:], ball.labels[200:])
     return tmp_path
 
 
@@ -68,7 +72,7 @@ def trained(capfd, files, *more, **method):
 
 
 @pytest.mark.parametrize("method", ["kernel", "rf", "sparse-rf"])
-def test_train_eval_predict(method, files, capfd):
+def test_train_eval_predict(method, files, capfd, ball):
     kept = ("--results", files / "r.csv", "--json")
     test = files / "test.txt"
     row = json.loads(printed(capfd, *trained_words(files, "--test", test, *kept, method=method)))
@@ -82,7 +86,7 @@ def test_train_eval_predict(method, files, capfd):
         np.array(printed(capfd, "predict", files / "m.npz", test, *more).split(), float)
         for more in ((), ("--decision",))
     )
-    assert np.mean(labels == LABELS[200:]) == pytest.approx(row["score"])
+    assert np.mean(labels == ball.labels[200:]) == pytest.approx(row["score"])
     np.testing.assert_array_equal(np.where(decision > 0, 1, -1), labels)
 
 
@@ -122,11 +126,11 @@ def test_lam_path(files, capfd):
     assert (row["score"], row["lam"]) == (rows[-1]["score"], pytest.approx(1))
 
 
-def test_featurize_is_what_rf_sees(files, capfd):
+def test_featurize_is_what_rf_sees(files, capfd, ball):
     words = ("featurize", files / "train.txt")
     printed(capfd, *words, "--map", "fourier", "-n", 20, "--gamma", 2, "-o", files / "z.txt")
     Z, y = libsvm.read(files / "z.txt")
-    assert Z.shape == (200, 20) and np.array_equal(y, LABELS[:200])
+    assert Z.shape == (200, 20) and np.array_equal(y, ball.labels[:200])
     trained(capfd, files)
     printed(capfd, *words, "--model", files / "m.npz", "-o", files / "phi.txt")
     phi, _ = libsvm.read(files / "phi.txt")
@@ -154,21 +158,22 @@ def test_featurize_reads_tables_as_training_does(tmp_path, capfd, monkeypatch):
     )
 
 
-def test_featurize_writes_the_bins_of_random_binning(files, capfd):
+def test_featurize_writes_the_bins_of_random_binning(files, capfd, ball):
     binning = ("--map", "binning", "-n", 30, "--gamma", 2)
     printed(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")
     Z, y = libsvm.read(files / "a.txt")
-    assert np.array_equal(y, LABELS[:200]) and np.all(np.diff(Z.indptr) == 30)
+    assert np.array_equal(y, ball.labels[:200]) and np.all(np.diff(Z.indptr) == 30)
     # for the method rb: the same kernel matrix of collisions
-    scaler, grids = Scaler.fit(X[:200], "minmax01"), sample_grids("laplacian", 3, 30, 0, gamma=2.0)
-    ids, bins = grids.number(scaler.transform(X[:200]))
+    scaler = Scaler.fit(ball.X[:200], "minmax01")
+    grids = sample_grids("laplacian", 3, 30, 0, gamma=2.0)
+    ids, bins = grids.number(scaler.transform(ball.X[:200]))
     np.testing.assert_allclose(Z.toarray(), BinnedMatrix(ids, bins.starts).to_array(), rtol=1e-15)
     # test rows get the columns of the training rows, and nothing for a bin without training rows
     more = ("--train", files / "train.txt", *binning, "--unscaled", "-o", files / "b.txt")
     printed(capfd, "featurize", files / "test.txt", *more)
     T, _ = libsvm.read(files / "b.txt", n_features=Z.shape[1])
     assert set(T.data) == {1.0}
-    places = grids.find(scaler.transform(X[200:]), bins)
+    places = grids.find(scaler.transform(ball.X[200:]), bins)
     assert np.any(places < 0)
     assert np.array_equal(np.diff(T.indptr), np.sum(places >= 0, axis=0))
     assert np.array_equal(T.indices, (places + bins.starts[:-1, None]).T[places.T >= 0])
@@ -176,14 +181,14 @@ def test_featurize_writes_the_bins_of_random_binning(files, capfd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["rb", "sparse-rb"])
-def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(method, files, capfd):
+def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(method, files, capfd, ball):
     model, out = files / "rb.npz", files / "z.txt"
     options = ("--method", method, "--gamma", 2, "--n-grids", 40, "--lam", 1, "--model", model)
     printed(capfd, "train", "--data", files / "train.txt", *options)
     printed(capfd, "featurize", files / "test.txt", "--model", model, "-o", out)
     loaded = methods.load(model)
     Z, _ = libsvm.read(out, n_features=len(loaded.model.coef))
-    expected = loaded.decision_function(X[200:])
+    expected = loaded.decision_function(ball.X[200:])
     np.testing.assert_allclose(Z @ loaded.model.coef[:, 0], expected, atol=1e-12)
 
 
@@ -570,21 +575,21 @@ def weighted_words(folder, *more, method="rf"):
     return ["train", "--method", method, "--data", folder / "train.txt", *options, *model, *more]
 
 
-def fitted(capfd, folder, *more):
+def fitted(ball, capfd, folder, *more):
     """(row, decision values) of a training."""
     row = json.loads(printed(capfd, *weighted_words(folder, *more)))
-    return row, methods.load(folder / "m.npz").decision_function(X)
+    return row, methods.load(folder / "m.npz").decision_function(ball.X)
 
 
-def test_weights_of_rows_and_classes_and_scores_without_test_rows(files, capfd):
+def test_weights_of_rows_and_classes_and_scores_without_test_rows(files, capfd, ball):
     kept = ("--cv", 3, "--results", files / "r.csv")
-    by_label, values = fitted(capfd, files, "--class-weight", "1:5", *kept)
+    by_label, values = fitted(ball, capfd, files, "--class-weight", "1:5", *kept)
     assert by_label["params"]["class_weight"] == "1:5"
     assert results.read(files / "r.csv")[0]["score"] == by_label["score"]
     assert methods.load(files / "m.npz").method.class_weight == "1:5"
-    weights = np.where(LABELS[:200] > 0, 5, 1)
+    weights = np.where(ball.labels[:200] > 0, 5, 1)
     np.savetxt(files / "weights", weights)
-    by_row, expected = fitted(capfd, files, "--sample-weight", files / "weights", "--cv", 3)
+    by_row, expected = fitted(ball, capfd, files, "--sample-weight", files / "weights", "--cv", 3)
     assert by_row["score"] == by_label["score"]
     assert by_row["params"]["sample_weight"] == "weights"
     assert by_row["params"]["weight_sum"] == weights.sum()

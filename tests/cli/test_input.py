@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,24 +20,29 @@ from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import CsvSource
 from rfx.data.tabular.schema import Schema
 
-RNG = np.random.default_rng(1)
 N = 240
-AGE = RNG.integers(18, 80, N)
-JOB = RNG.choice(["clerk", "smith", "baker, head"], N)
-HEIGHT = np.round(RNG.normal(170, 10, N), 2)
-BUYS = np.where((AGE > 50) ^ (JOB == "smith"), "yes", "no")
 pytestmark = pytest.mark.usefixtures("own_folders")
 FAST = ("--method", "rf", "--n-features", 60, "--gamma", 1, "--kernel", "gaussian")
 FAST += ("--scaling", "standard", "--metric", "none")
 
 
-def csv(rows=slice(None), separator=",", columns=("id", "age", "job", "height", "buys")):
+@pytest.fixture(scope="module")
+def people():
+    """Columns of N rows: who buys depends on age and job."""
+    rng = np.random.default_rng(1)
+    age, job = rng.integers(18, 80, N), rng.choice(["clerk", "smith", "baker, head"], N)
+    height = np.round(rng.normal(170, 10, N), 2)
+    buys = np.where((age > 50) ^ (job == "smith"), "yes", "no")
+    return SimpleNamespace(age=age, job=job, height=height, buys=buys)
+
+
+def csv(people, rows=slice(None), separator=",", columns=("id", "age", "job", "height", "buys")):
     known = {
         "id": np.arange(N),
-        "age": AGE,
-        "job": np.array([f'"{job}"' for job in JOB]),
-        "height": HEIGHT,
-        "buys": BUYS,
+        "age": people.age,
+        "job": np.array([f'"{job}"' for job in people.job]),
+        "height": people.height,
+        "buys": people.buys,
     }
     known |= {"extra": np.arange(N)}
     lines = zip(*(known[name][rows].tolist() for name in columns))
@@ -46,9 +52,9 @@ def csv(rows=slice(None), separator=",", columns=("id", "age", "job", "height", 
 
 
 @pytest.fixture
-def files(tmp_path, capfd):
-    (tmp_path / "train.csv").write_text(csv(slice(180)))
-    (tmp_path / "test.csv").write_text(csv(slice(180, None)))
+def files(tmp_path, capfd, people):
+    (tmp_path / "train.csv").write_text(csv(people, slice(180)))
+    (tmp_path / "test.csv").write_text(csv(people, slice(180, None)))
     own = ("--data", tmp_path / "train.csv", "--ignore", "id", "--model", tmp_path / "m.npz")
     printed(capfd, "train", *FAST, *own)
     return tmp_path
@@ -60,25 +66,29 @@ def scored(capfd, model, path, *more):
     return json.loads(out)["score"], err
 
 
-def test_a_table_is_read_by_the_names_of_its_columns(files, capfd, monkeypatch):
+def test_a_table_is_read_by_the_names_of_its_columns(files, capfd, monkeypatch, people):
     score, err = scored(capfd, files / "m.npz", files / "test.csv")
     assert score > 0.9 and err == ""
-    (files / "other.csv").write_text(csv(slice(180, None), ";", ("buys", "height", "age", "job")))
+    (files / "other.csv").write_text(
+        csv(people, slice(180, None), ";", ("buys", "height", "age", "job"))
+    )
     assert scored(capfd, files / "m.npz", files / "other.csv") == (score, "")
     out = printed(capfd, "predict", files / "m.npz", files / "other.csv")
-    assert np.mean(np.array(out.split()) == BUYS[180:]) == pytest.approx(score)
-    unlabelled = csv(slice(180, None), "\t", ("job", "age", "height")).encode()
+    assert np.mean(np.array(out.split()) == people.buys[180:]) == pytest.approx(score)
+    unlabelled = csv(people, slice(180, None), "\t", ("job", "age", "height")).encode()
     stdin = {"stdin": unlabelled, "monkeypatch": monkeypatch}
     assert printed(capfd, "predict", files / "m.npz", **stdin) == out
 
 
-def test_what_the_model_never_saw_is_left_out_with_one_warning_or_refused(files, capfd):
-    more = csv(slice(180, None), columns=("extra", "buys", "height", "age", "job"))
+def test_what_the_model_never_saw_is_left_out_with_one_warning_or_refused(files, capfd, people):
+    more = csv(people, slice(180, None), columns=("extra", "buys", "height", "age", "job"))
     (files / "more.csv").write_text(more.replace("smith", "spy", 1))
     first, second = scored(capfd, files / "m.npz", files / "more.csv")[1].splitlines()
     assert "columns that were absent in training, which are ignored: 'extra'" in first
     assert "column 'job' has categories that were absent in training" in second
-    (files / "less.csv").write_text(csv(slice(180, None), columns=("buys", "height", "job")))
+    (files / "less.csv").write_text(
+        csv(people, slice(180, None), columns=("buys", "height", "job"))
+    )
     for name, more, says in (
         ("more.csv", ("--strict",), "absent in training: 'extra'; without --strict"),
         ("less.csv", (), "less.csv has no column 'age', which the model needs"),
@@ -227,8 +237,8 @@ def test_what_can_not_be_read_is_a_sentence(text, more, message, tmp_path, capfd
     assert code in (1, 2) and out == "" and message in last and "Traceback" not in err
 
 
-def test_the_target_is_the_last_column_and_said_or_named(files, capfd, caplog):
-    (files / "t.csv").write_text(csv(columns=("buys", "age", "job", "height")))
+def test_the_target_is_the_last_column_and_said_or_named(files, capfd, caplog, people):
+    (files / "t.csv").write_text(csv(people, columns=("buys", "age", "job", "height")))
     split = load(files / "t.csv", reading=Reading(target="buys"))
     assert (split.schema.labels, split.task) == (["no", "yes"], "binary")
     assert split.X_train.shape == (N, 5)
@@ -243,11 +253,9 @@ def test_the_target_is_the_last_column_and_said_or_named(files, capfd, caplog):
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_arrays(named, tmp_path, capfd, monkeypatch):
-    X, y = (
-        np.column_stack([AGE, HEIGHT]),
-        np.where(AGE > 50, "old", "young") if named else (AGE > 50).astype(int),
-    )
+def test_arrays(named, tmp_path, capfd, monkeypatch, people):
+    X, old = np.column_stack([people.age, people.height]), people.age > 50
+    y = np.where(old, "old", "young") if named else old.astype(int)
     names = {"feature_names": np.array(["age", "height"])} if named else {}
     np.savez(tmp_path / "t.npz", X=X, y=y, **names)
     np.save(tmp_path / "x.npy", X)
@@ -327,7 +335,7 @@ def test_wide_text_is_trained_in_little_memory(tmp_path):
     assert row["peak_rss_mb"] < 600
 
 
-def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, monkeypatch):
+def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, monkeypatch, people):
     args = ("--ignore", "id")
     out = printed(capfd, "convert", files / "train.csv", files / "train.libsvm", *args)
     columns = ["age", "job=baker, head", "job=clerk", "job=smith", "height"]
@@ -338,7 +346,9 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
     np.testing.assert_array_equal(X.toarray(), split.X_train)
     np.testing.assert_array_equal(y, split.y_train)
     # other rows, with the columns and labels of the training rows
-    part = csv(slice(180, None), ";", ("buys", "height", "age", "job")).replace("smith", "clerk")
+    part = csv(people, slice(180, None), ";", ("buys", "height", "age", "job")).replace(
+        "smith", "clerk"
+    )
     (files / "part.csv").write_text(part)
     words = [*args, "--train", files / "train.csv", "--json"]
     told = printed(capfd, "convert", files / "part.csv", files / "part.libsvm", *words)
@@ -347,7 +357,7 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
     score, _ = scored(capfd, files / "m.npz", files / "part.csv")
     assert score == scored(capfd, files / "own.npz", files / "part.libsvm")[0]
     monkeypatch.chdir(files)
-    text = csv(slice(180)).encode()
+    text = csv(people, slice(180)).encode()
     code, out, err = run(capfd, "convert", "-", "-", *args, stdin=text, monkeypatch=monkeypatch)
     assert code == 0 and out == (files / "train.libsvm").read_text() and "label 1\tyes" in err
     for target, says in (("train.csv", "is the same file as"), ("test.csv", "exists and is not")):

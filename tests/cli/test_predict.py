@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 from shell import printed, refused
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(120, 2))
-TARGETS = {
-    "numbers": X[:, 0],
-    "two": np.where(X[:, 0] > 0, "yes", "no"),
-    "three": np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.4, 0.4])],
-}
+TASKS = ("numbers", "two", "three")
 SHOWN = {
     "labels": [],
     "decision": ["--decision"],
@@ -30,7 +24,13 @@ REFUSED = {"numbers": ("probabilities", "sets"), "two": ("intervals",), "three":
 def folder(tmp_path_factory):
     """A table and a model of each task."""
     folder = tmp_path_factory.mktemp("predict")
-    for name, y in TARGETS.items():
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    targets = {
+        "numbers": X[:, 0],
+        "two": np.where(X[:, 0] > 0, "yes", "no"),
+        "three": np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.4, 0.4])],
+    }
+    for name, y in targets.items():
         rows = [["a", "b", "y"], *zip(*X.T.tolist(), y.tolist())]
         text = io.StringIO()
         csv.writer(text).writerows(rows)
@@ -53,7 +53,7 @@ def model(folder, capfd, request):
 @pytest.mark.parametrize("digits", [[], ["--digits", 3]], ids=["exact", "rounded"])
 @pytest.mark.parametrize("form", ["text", "csv", "json"])
 @pytest.mark.parametrize("kind", SHOWN)
-@pytest.mark.parametrize("model", TARGETS, indirect=True)
+@pytest.mark.parametrize("model", TASKS, indirect=True)
 def test_predictions_are_shown_or_the_option_is_refused(model, kind, form, digits, capfd):
     task, path, data = model
     words = ["predict", path, data, *SHOWN[kind], "--format", form, *digits]
@@ -70,7 +70,7 @@ def test_predictions_are_shown_or_the_option_is_refused(model, kind, form, digit
     assert len(rows) == 120 + (form == "csv")
 
 
-@pytest.mark.parametrize("model", TARGETS, indirect=True)
+@pytest.mark.parametrize("model", TASKS, indirect=True)
 @pytest.mark.parametrize(
     "both", [(a, b) for a in list(SHOWN)[1:] for b in list(SHOWN)[1:] if a < b], ids="-".join
 )

@@ -6,13 +6,11 @@ Each test names its report. Only the facts come from it.
 
 import datetime
 
-import numpy as np
 import pytest
 from shell import called
 
-A = np.array([[n * 37 % 101, n * 53 % 97] for n in range(40)])
-Y = (A[:, 0] > A[:, 1]).astype(int)
-PAIRS = list(zip(A.tolist(), Y.tolist()))
+INPUTS = [(n * 37 % 101, n * 53 % 97) for n in range(40)]
+PAIRS = [((a, b), int(a > b)) for a, b in INPUTS]
 OPTIONS = ("--method", "rf", "--n-features", 20, "--gamma", 1, "--lam", 0.01, "--quiet", "--force")
 
 

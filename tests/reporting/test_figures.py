@@ -148,12 +148,18 @@ def timed():
     return found
 
 
-ROWS = {
-    "wu2016-fig3": swept("fig3"),
-    "wu2016-fig4": swept("fig4"),
-    "wu2016-fig5": compared(),
-    "wu2016-fig6": timed(),
-}
+FIGURES = ("wu2016-fig3", "wu2016-fig4", "wu2016-fig5", "wu2016-fig6")
+
+
+@pytest.fixture(scope="module")
+def rows_of():
+    """The rows of each figure."""
+    return {
+        "wu2016-fig3": swept("fig3"),
+        "wu2016-fig4": swept("fig4"),
+        "wu2016-fig5": compared(),
+        "wu2016-fig6": timed(),
+    }
 
 
 def identifiers(path):
@@ -161,10 +167,10 @@ def identifiers(path):
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
+def drawn(tmp_path_factory, rows_of):
     """The folder of the files of every figure."""
     folder = tmp_path_factory.mktemp("drawn")
-    for name, rows in ROWS.items():
+    for name, rows in rows_of.items():
         draw(name, rows, folder)
     return folder
 
@@ -176,18 +182,18 @@ def written(path, gid):
 
 def test_the_figures_and_tables_of_the_paper_are_found():
     figures_of = {name for name in papers.figures() if name.startswith("wu2016-fig")}
-    assert set(ROWS) == figures_of - {"wu2016-fig2"}
-    assert set(ROWS) | {"wu2016-table1"} <= set(papers.tables())
+    assert set(FIGURES) == figures_of - {"wu2016-fig2"}
+    assert set(FIGURES) | {"wu2016-table1"} <= set(papers.tables())
 
 
 @pytest.mark.slow
 def test_only_the_files_are_left(drawn):
     ends = ("png", "svg", "pdf", "figure.csv")
-    expected = {f"{name}.{end}" for name in ROWS for end in ends}
+    expected = {f"{name}.{end}" for name in FIGURES for end in ends}
     assert {path.name for path in drawn.iterdir()} == expected
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", FIGURES)
 def test_files_are_whole_and_every_curve_has_its_numbers(name, drawn):
     content = (drawn / f"{name}.png").read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -203,8 +209,8 @@ def test_files_are_whole_and_every_curve_has_its_numbers(name, drawn):
 
 
 @pytest.mark.slow
-def test_the_same_rows_give_the_same_files(drawn, tmp_path):
-    for path in draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path / "b.svg"):
+def test_the_same_rows_give_the_same_files(drawn, tmp_path, rows_of):
+    for path in draw("wu2016-fig3", rows_of["wu2016-fig3"], tmp_path / "b.svg"):
         first = drawn / path.name.replace("b.", "wu2016-fig3.", 1)
         assert path.read_bytes() == first.read_bytes()
 
@@ -332,9 +338,9 @@ def test_the_figure_of_a_model(tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.slow
-def test_command(tmp_path, monkeypatch, capfd):
+def test_command(tmp_path, monkeypatch, capfd, rows_of):
     monkeypatch.chdir(tmp_path)
-    for one in ROWS["wu2016-fig4"]:
+    for one in rows_of["wu2016-fig4"]:
         results.append("r.csv", one)
     made = [f"out/wu2016-fig4.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
     words = ("figure", "wu2016-fig4", "--results", "r.csv", "--output", "out")
@@ -403,9 +409,6 @@ def plain_row(method="rf", score=0.5, dataset="a", seconds=1.0, metric="accuracy
             | ({"validation": given["validation"]} if "validation" in given else {}),
         }
     )
-
-
-FAILED = replace(plain_row(), status="failed")
 
 
 def points_of(panel):
@@ -496,7 +499,7 @@ CHOSEN = [
     [
         (
             figures.pareto,
-            [FAILED],
+            [replace(plain_row(), status="failed")],
             "no row of the results file has a",
         ),
         (figures.lambda_path, [plain_row(lam=1.0)], "at several values of lambda"),

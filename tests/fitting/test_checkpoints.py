@@ -4,6 +4,7 @@ file gained; and curves of the held-out error at every step.
 
 import json
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -119,17 +120,21 @@ WORDS = (
     *("train", "--method", "doubly-sgd", "--stream", "--gamma", 1, "--nu", 1e-4, "--resume"),
     *("--batch", 32, "--buffer", 100, "--no-baseline", "--json"),
 )
-RANDOM = np.random.default_rng(0)
-X = RANDOM.uniform(-1, 1, (900, 2))
-Y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
 
 
-def text(kind, rows) -> str:
+@pytest.fixture(scope="module")
+def table():
+    """Rows (900, 2), and labels that tell whether both inputs have the same sign."""
+    X = np.random.default_rng(0).uniform(-1, 1, (900, 2))
+    return SimpleNamespace(X=X, y=np.where(X[:, 0] * X[:, 1] > 0, "same", "other"))
+
+
+def text(table, kind, rows) -> str:
     """The rows of a file of that kind, for csv without the line of names."""
     if kind == "csv":
-        return "".join(f"{a:.4f},{b:.4f},{y}\n" for (a, b), y in zip(X[rows], Y[rows]))
-    labels = (Y[rows] == "same") * 1
-    return "".join(f"{y} 1:{a:.4f} 2:{b:.4f}\n" for (a, b), y in zip(X[rows], labels))
+        return "".join(f"{a:.4f},{b:.4f},{y}\n" for (a, b), y in zip(table.X[rows], table.y[rows]))
+    labels = (table.y[rows] == "same") * 1
+    return "".join(f"{y} 1:{a:.4f} 2:{b:.4f}\n" for (a, b), y in zip(table.X[rows], labels))
 
 
 HEAD = {"csv": "a,b,y\n", "libsvm": ""}
@@ -154,16 +159,16 @@ def coef(tmp_path, name):
     return methods.load(tmp_path / f"{name}.npz").model.arrays()["coef"]
 
 
-def test_rows_that_a_file_gains_are_learnt_like_those_of_another_file(kind, train, tmp_path):
+def test_rows_that_a_file_gains_are_learnt_like_those_of_another_file(kind, train, tmp_path, table):
     old, new = slice(0, 300), slice(300, 900)
     for name, rows in (("grown.txt", old), ("first.txt", old), ("second.txt", new)):
-        (tmp_path / name).write_text(HEAD[kind] + text(kind, rows))
+        (tmp_path / name).write_text(HEAD[kind] + text(table, kind, rows))
     first = train("first.txt", checkpoint="other")
     assert train("grown.txt")["params"]["samples"] == 900
     # nothing new: the same model
     assert train("grown.txt")["params"]["samples"] == 900
     with open(tmp_path / "grown.txt", "a") as file:
-        file.write(text(kind, new))
+        file.write(text(table, kind, new))
     row = train("grown.txt")
     assert (first["n_train"], row["n_train"]) == (300, 900)
     assert row["params"]["samples"] == 3 * 900
@@ -172,12 +177,12 @@ def test_rows_that_a_file_gains_are_learnt_like_those_of_another_file(kind, trai
     np.testing.assert_array_equal(coef(tmp_path, "grown.txt"), coef(tmp_path, "second.txt"))
 
 
-def test_an_interrupted_continuation_is_resumed_to_the_same_bits(kind, train, tmp_path):
+def test_an_interrupted_continuation_is_resumed_to_the_same_bits(kind, train, tmp_path, table):
     for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text(HEAD[kind] + text(kind, slice(0, 300)))
+        (tmp_path / name).write_text(HEAD[kind] + text(table, kind, slice(0, 300)))
         train(name, checkpoint=name[0])
         with open(tmp_path / name, "a") as file:
-            file.write(text(kind, slice(300, 900)))
+            file.write(text(table, kind, slice(300, 900)))
     train("a.txt", checkpoint="a")
     assert train("b.txt", "--budget-samples", 1500, checkpoint="b")["params"]["samples"] < 1600
     assert train("b.txt", checkpoint="b")["n_train"] == 900

@@ -11,7 +11,7 @@ from rfx import kernels, methods
 from rfx.fitting.training import Trainer
 from rfx.operators.kernel import left_out
 
-COPIES = np.append(np.arange(15), [3, 3, 7])
+COPIES = [*range(15), 3, 3, 7]
 METHODS = {
     "kernel": {"kernel": "gaussian", "gamma": 0.5, "lam": 0.3, "loss": "squared"},
     "rfm": {
@@ -54,7 +54,7 @@ def trained(name, rows, y, weights=None, **more):
 def check_refits(name, rows, y, weights=None, same=None, **more):
     """Every left-out row is predicted as by a training without it, and without its copies."""
     model = trained(name, rows, y, weights, **more)
-    same = np.arange(len(y)) if same is None else same
+    same = np.arange(len(y)) if same is None else np.array(same)
     expected = []
     for row in range(len(y)):
         kept = np.flatnonzero(same != same[row])

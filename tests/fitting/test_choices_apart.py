@@ -420,7 +420,7 @@ def test_the_quantile_is_the_value_of_its_rank():
 def test_probabilities_of_left_out_rows_never_change_a_prediction(task, data):
     X, y = data.X, data.targets[task]
     trainer = methods.create("rf", **INPUTS | {"n_features": 20})
-    plain, model = (replace(trainer, left_out=one).fit(X, y) for one in (False, True))
+    plain, model = (replace(trainer, predicts_left_out=one).fit(X, y) for one in (False, True))
     shares = model.probabilities(model.decision_function(X))
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))
     assert shares.sum(axis=1) == pytest.approx(np.ones(60)) and not plain.has_probabilities

@@ -435,7 +435,7 @@ def tune(
             results_file=None if results is None else Path(results),
         )
         search = tuning.run()
-        best, metric = search.best, search.measure.name
+        best, metric = search.best, search.criterion.name
         count = sum(len(out) for _, out in tuning.parts)
         on = f"the held-out rows of the search{tuning.by}"
         chosen = Score(metric, best.score, on, count)
@@ -461,7 +461,7 @@ def tune(
 def _print_tuned(tuning, search, row, command: str, json: bool) -> None:
     """Print the outcome of a search, and its limits on standard error."""
     if not json:
-        best = f"best {search.measure.name} on held-out rows: {search.best.score:.5g}"
+        best = f"best {search.criterion.name} on held-out rows: {search.best.score:.5g}"
         click.echo(f"\n{best}; the same model by\n\n{command}\n")
     for words in search.limits:
         click.echo(f"rfx: the search: {words}", err=True)

@@ -54,8 +54,8 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import Problem, input_dtype
 from rfx.fitting.selection import (
+    Criterion,
     Evidence,
-    Measure,
     Point,
     Search,
     SearchBudget,
@@ -314,7 +314,7 @@ class InputSearch:
 
         iterates = {"inputs": candidates.iterates}
         grid = SearchGrid(points, iterates, rounds, various="kernel", slack=SLACK)
-        evidence = Search(errors, grid, Measure(self._measure), budget, together=True).run()
+        evidence = Search(errors, grid, Criterion(self._measure), budget, together=True).run()
         for words in evidence.limits:
             log.warning("the choice of scaling, kernel and metric: %s", words)
         return evidence, self._best_combination(evidence)

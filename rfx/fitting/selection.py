@@ -107,16 +107,17 @@ def until(values: Iterable[float], stop: Callable[[list[float]], bool]) -> list[
 
 
 @dataclass(frozen=True)
-class Measure:
-    """The value by which trials are compared.
+class Criterion:
+    """How the scores of trials are compared.
 
     Parameters
     ----------
     name : str
+        What the score is, in words.
     larger : bool
-        Whether larger values are better; by default it is an error.
+        Whether larger scores are better; by default they are errors.
     target : float or None
-        The value to approximate; None takes the best.
+        The score to approximate; None takes the best.
     """
 
     name: str
@@ -344,7 +345,7 @@ class Evidence:
 
     best: Trial
     trials: list[Trial]
-    measure: Measure
+    criterion: Criterion
     cut: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -356,7 +357,7 @@ class Evidence:
 
     def within(self, slack: float) -> list[Trial]:
         """The trials whose error exceeds the lowest by at most this fraction."""
-        loss = self.measure.loss
+        loss = self.criterion.loss
         most = (1 + slack) * loss(self.best.score)
         return [trial for trial in self.trials if loss(trial.score) <= most]
 
@@ -376,7 +377,7 @@ class Evidence:
             options=[*best.point.options, *(["lam"] if lam else [])],
             fitted=best.round.rows,
             held_out=held_out,
-            error=self.measure.name,
+            error=self.criterion.name,
             tried=[[*row(one, own), value] for one in self.trials for own, value in one.path],
             chosen=row(best, best.lam),
         )
@@ -428,7 +429,7 @@ class Search:
     fit : callable
         Maps (point, round, lambdas) to the value for each lambda worth trying.
     grid : SearchGrid
-    measure : Measure
+    criterion : Criterion
         Of the values.
     budget : SearchBudget
         By default unlimited.
@@ -442,7 +443,7 @@ class Search:
 
     fit: Callable[[Point, SearchRound, Sequence[Any]], list[float]]
     grid: SearchGrid
-    measure: Measure
+    criterion: Criterion
     budget: SearchBudget = SearchBudget()
     known: Callable[[Point, SearchRound], Trial | None] = lambda point, round: None
     tell: Callable[[Trial, bool], None] = lambda trial, known: None
@@ -466,17 +467,17 @@ class Search:
         if best.round.number == last.number:
             self._refined(self._grown(self._refined(best)))
             best = self._continued(self._best())
-        return Evidence(best, self.trials, self.measure, self.cut)
+        return Evidence(best, self.trials, self.criterion, self.cut)
 
     def _loss(self, trial: Trial) -> float:
-        return self.measure.loss(trial.score)
+        return self.criterion.loss(trial.score)
 
     def _close_to_best(self, trials: Sequence[Trial]) -> list[Point]:
         """The points of the trials of a round, best first, whose errors are within the slack."""
         if not trials or math.isinf(self.grid.slack):
             return [trial.point for trial in trials]
-        most = (1 + self.grid.slack) * self.measure.error(trials[0].score)
-        return [trial.point for trial in trials if self.measure.error(trial.score) <= most]
+        most = (1 + self.grid.slack) * self.criterion.error(trials[0].score)
+        return [trial.point for trial in trials if self.criterion.error(trial.score) <= most]
 
     def _best(self) -> Trial:
         if not self.trials and self.errors:
@@ -506,7 +507,7 @@ class Search:
 
     def _grown(self, best: Trial) -> Trial:
         """Double the size as long as that reduces the error by GAIN."""
-        error, size = self.measure.error, self.grid.sizes.get(best.point.method)
+        error, size = self.criterion.error, self.grid.sizes.get(best.point.method)
         while size is not None and best.point[size.option] < size.most:
             point = best.point.updated(**{size.option: 2 * best.point[size.option]})
             larger = self._each([point], self.grid.rounds[-1])
@@ -596,7 +597,7 @@ class Search:
 
     def _along(self, point: Point, round: SearchRound, lams: Sequence[Any]) -> Trial:
         """The trial of a point with these lambdas."""
-        start, loss = time.monotonic(), self.measure.loss
+        start, loss = time.monotonic(), self.criterion.loss
         path = tuple(zip(lams, self.fit(point, round, lams)))
         lam, score = min(path, key=lambda one: loss(one[1]))
         return Trial(point, round, path, lam, score, time.monotonic() - start)
@@ -778,13 +779,15 @@ def loo(method: Method, problem: Problem, lams: Sequence[float]) -> tuple[float,
             return _left_out(K, Y, lams, roots)
         return _in_parts(K, Y, lams, roots, parts)
 
-    words = "leave-one-out mean squared error"
-    measure = Measure(words if parts is None else "mean squared error of parts held out in turn")
+    error = "leave-one-out mean squared error"
+    if parts is not None:
+        error = "mean squared error of parts held out in turn"
+    criterion = Criterion(error)
     grid = _grid(RIDGE, gammas, lams, len(Y))
     # half the smallest bandwidth, or twice the largest, as long as the error falls; that of
     # polynomial-3 fell by less than a hundredth each time up to a gamma of 24,000
     beyond = replace(grid, halved="gamma", halving_gain=GAIN)
-    evidence = Search(errors, beyond, measure).run()
+    evidence = Search(errors, beyond, criterion).run()
     best = evidence.best
     if method.space.slack:
         near = evidence.within(method.space.slack)
@@ -874,7 +877,7 @@ def tuned(
 
     grid = _grid("ridge on random features", gammas, lams, len(train))
     grid = replace(grid, continued=CONTINUED[:2])
-    evidence = Search(errors, grid, Measure("mean squared error")).run()
+    evidence = Search(errors, grid, Criterion("mean squared error")).run()
     # this lambda is for the sample, and not used further
     return evidence.best.point["gamma"], [evidence.trace(len(lams) > 1, len(test))]
 
@@ -909,9 +912,11 @@ def _validated(
     lams = grid.get("lam", [])
     ordered = lams == sorted(lams, reverse=True)
     stop = Stop(target is not None or not ordered, target if len(folds) == 1 else None)
-    measure = Measure(problem.error_name, target=target)
+    criterion = Criterion(problem.error_name, target=target)
     continued = tuple(name for name in CONTINUED if asked.get(name) == "validation")
-    validation = _Validation(trial, folds, total, stop, measure, continued, problem.progress, cache)
+    validation = _Validation(
+        trial, folds, total, stop, criterion, continued, problem.progress, cache
+    )
     best: dict[str, object] = {name: values[0] for name, values in grid.items()}
     steps: list[ChoiceTrace] = []
     for stage in space.stages:
@@ -972,14 +977,14 @@ class _Validation:
     folds: list[tuple[Problem, Problem]]
     n_rows: int
     stop: Stop
-    measure: Measure
+    criterion: Criterion
     continued: tuple[str, ...]
     progress: Progress | None
     cache: Cache
 
     def step(self, grid: dict[str, list[float]], best: dict[str, Any]) -> ChoiceTrace:
         """The trials and choice of the grid's options; the others as in `best`."""
-        method, measure = self.method, self.measure
+        method, criterion = self.method, self.criterion
         others = {option: values for option, values in grid.items() if option != "lam"}
         lams = grid.get("lam", [best.get("lam", method.get("lam"))])
         points = [
@@ -998,10 +1003,10 @@ class _Validation:
         rounds = [SearchRound(self.folds[0][0].n_rows, len(self.folds))]
         continued = tuple(name for name in self.continued if name in grid)
         search = SearchGrid(points, {method.name: lams}, rounds, continued=continued)
-        evidence = Search(fit, search, measure).run()
+        evidence = Search(fit, search, criterion).run()
         count_out = sum(out.n_rows for _, out in self.folds)
         trace = evidence.trace("lam" in grid, count_out, self._best(evidence, count_out))
-        return replace(trace, target=measure.target)
+        return replace(trace, target=criterion.target)
 
     def _best(self, evidence: Evidence, count_out: int) -> Trial:
         """The selected trial; count_out: number of evaluation rows."""

@@ -29,8 +29,8 @@ from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import measured
 from rfx.fitting.selection import (
     SPEED,
+    Criterion,
     Evidence,
-    Measure,
     Point,
     Search,
     SearchBudget,
@@ -133,7 +133,7 @@ class Tuning:
         name = self.score or ("rmse" if regression else "accuracy")
         if (name == "rmse") != regression:
             raise UsageError(f"--measure is {name}, but the task is {self.task}")
-        self.measure = Measure(name, larger=not less_is_better(name))
+        self.criterion = Criterion(name, larger=not less_is_better(name))
         self.X, self.y = table.X_train, np.asarray(table.y_train)
         cv, self.seed = self.source.cv, self.source.seed
         self.share = None if cv else self.source.holdout or HELD_OUT_SHARE
@@ -150,7 +150,7 @@ class Tuning:
     def run(self) -> Evidence:
         """All trials, and the best of the last completed round."""
         calls = self._known, self._keep
-        return Search(self._scores, self._grid(), self.measure, self.budget, *calls).run()
+        return Search(self._scores, self._grid(), self.criterion, self.budget, *calls).run()
 
     def options(self, point: Point) -> dict[str, object]:
         """The options of a point, and the given options of its method."""
@@ -306,7 +306,7 @@ class Tuning:
         seed = self.seed
 
         def stop(path: list[float]) -> bool:
-            return end([self.measure.loss(score) for score in path])
+            return end([self.criterion.loss(score) for score in path])
 
         options = self.options(point)
         if lams[0] is not None:
@@ -339,8 +339,8 @@ class Tuning:
             curve = Calibration.fit("platt", *fitting)
             decision = model.replace(calibration=curve).ranked(decision)
         values = decision[:, None] if decision.ndim == 1 else decision
-        error = measured(self.measure.name, model.task, values, model.preprocessing.targets(y))
-        return self.measure.error(error)
+        error = measured(self.criterion.name, model.task, values, model.preprocessing.targets(y))
+        return self.criterion.error(error)
 
     # ------------------------------------------------------------------ rows
 
@@ -363,7 +363,7 @@ class Tuning:
     def _run(self, point: Point, number: int) -> Run:
         cv, share = self.source.cv, self.share
         way = f"cv {cv:g}" if cv else f"holdout {share:g}"
-        label = f"tune {number} {self.measure.name} {way}{self.by}"
+        label = f"tune {number} {self.criterion.name} {way}{self.by}"
         options = self.options(point)
         source = replace(self.source, cv=None, holdout=None, calibrate=None)
         return replace(source, method=point.method, label=label, options=options)
@@ -401,7 +401,7 @@ class Tuning:
             n_features=point.options.get("n_features"),
             params=Params(params),
             seed=self.seed,
-            metric=self.measure.name,
+            metric=self.criterion.name,
             score=trial.score,
             seconds_fit=trial.seconds,
             threads=env.threads(),

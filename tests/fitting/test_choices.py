@@ -20,7 +20,7 @@ from rfx.fitting.problem import Problem
 from rfx.fitting.selection import (
     FURTHER_GAIN,
     WAIT,
-    Measure,
+    Criterion,
     Point,
     Search,
     SearchBudget,
@@ -276,7 +276,7 @@ def test_liblinear_is_given_the_lambda_that_rfx_would_choose(name):
     assert theirs["solver"] == "liblinear"
 
 
-ERROR = Measure("error")
+ERROR = Criterion("error")
 
 
 def points(*values, method="m"):
@@ -300,8 +300,8 @@ def search(*given, **more):
     "measure, expected",
     [
         (ERROR, (2, "b")),
-        (Measure("score", larger=True), (1, "a")),
-        (Measure("error", target=0.6), (1, "b")),
+        (Criterion("score", larger=True), (1, "a")),
+        (Criterion("error", target=0.6), (1, "b")),
     ],
 )
 def test_the_first_of_the_best_is_taken_and_never_one_that_is_not_finite(measure, expected):

@@ -20,10 +20,10 @@ from rfx.reporting.effects import (
     OR_LESS,
     OR_MORE,
     VACUOUS,
+    EffectFunction,
     Effects,
     Frame,
     Limits,
-    Measure,
     SeedEffects,
     Selection,
     frame,
@@ -101,7 +101,7 @@ class Claim:
     says: str
     effect: str = ""
     plan: str = ""
-    measure: Measure = lambda table: {}
+    measure: EffectFunction = lambda table: {}
     rows: Selection = field(default_factory=dict)
     least: float = -math.inf
     most: float = math.inf
@@ -113,7 +113,7 @@ class Claim:
     step: float = 0.0
     why: str = ""
 
-    def __call__(self, measure: Measure) -> "Claim":
+    def __call__(self, measure: EffectFunction) -> "Claim":
         """The claim with this measure, named after it if it has no other name."""
         name = self.name or measure.__name__.replace("_", "-")
         return replace(self, name=name, measure=measure)

@@ -63,7 +63,7 @@ def censored(values: Sequence[float], may_be_more: bool, may_be_less: bool) -> S
     return values
 
 
-Measure: TypeAlias = Callable[[Frame], Effects]
+EffectFunction: TypeAlias = Callable[[Frame], Effects]
 _DATASET = ("dataset",)
 
 

@@ -233,7 +233,7 @@ def _fit_and_score(
     if _has_numbered_rows(model):
         return model, _assess_left_out(model, table, seed)
     models += _fit_parts(trainer, table, parts[len(models) :], listening.progress)
-    return model, _joined(model, table, parts, models)
+    return model, _assessment_by_parts(model, table, parts, models)
 
 
 def _leaves_out_itself(trainer: Trainer, table: TrainingTable) -> bool:
@@ -544,7 +544,7 @@ def assess_parts(
     splitter = Splitter(len(y), plan.seed, table.constraint)
     parts = splitter.folds(labels, plan.cv, share, table.schema)
     models = _fit_parts(trainer.with_options(task=model.task), table, parts, progress)
-    return _joined(model, table, parts, models)
+    return _assessment_by_parts(model, table, parts, models)
 
 
 def _parts_for_score(table: TrainingTable, task: str, seed: int) -> list[Part]:
@@ -599,14 +599,14 @@ def _chosen_numbers(asked: Method, model: Pipeline) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 
-def _joined(
+def _assessment_by_parts(
     model: Pipeline, table: TrainingTable, parts: list[Part], models: list[HeldOutModel]
 ) -> Assessment:
     """The assessment by the models of all parts."""
     by_model = [_own_decisions(model, one) for one in models]
     y = np.asarray(table.y_train)
     y_out = np.concatenate([y[out] for _, out in parts])
-    by = _words(table, parts) + _other_options(model, models)
+    by = _parts_in_words(table, parts) + _other_options(model, models)
     predictions = tuple(
         OutOfSamplePredictions(np.concatenate(decisions), y_out, by)
         for decisions in zip(*by_model, strict=True)
@@ -623,21 +623,24 @@ def _own_decisions(model: Pipeline, held_out: HeldOutModel) -> list[np.ndarray]:
     ]
 
 
-def _words(table: TrainingTable, parts: list[Part]) -> str:
-    """A description of the held-out rows."""
+def _parts_in_words(table: TrainingTable, parts: list[Part]) -> str:
+    """How the rows of the parts were held out."""
     count = len(np.asarray(table.y_train))
-    several = len(parts) > 1
     share = len(parts[0][1]) / count
     by = None
     if table.constraint is not None and table.constraint.given:
         by = table.constraint.by
     if by == "time":
-        windows = f"{len(parts)} growing windows by time"
-        return windows if several else f"held out, the last {100 * share:.3g} % by time"
-    of = f"{share:.3g} of the training rows"
-    is_whole = sum(len(out) for _, out in parts) == count
-    folds = f"{len(parts)}-fold cross-validation" if is_whole else f"{len(parts)} folds of {of}"
-    how = folds if several else f"held out, {of}"
+        if len(parts) > 1:
+            return f"{len(parts)} growing windows by time"
+        return f"held out, the last {100 * share:.3g} % by time"
+    of_rows = f"{share:.3g} of the training rows"
+    if len(parts) == 1:
+        how = f"held out, {of_rows}"
+    elif sum(len(out) for _, out in parts) == count:
+        how = f"{len(parts)}-fold cross-validation"
+    else:
+        how = f"{len(parts)} folds of {of_rows}"
     return how if by is None else f"{how} by groups"
 
 

@@ -71,9 +71,9 @@ class Outcome:
     explicit, asked : dict or None
         The options with which the model can be trained again, and those that were words instead.
     leave_one_out, leave_one_out_rows : float and int, or None
-        The score on rows left out one by one, and their number.
+        The score on rows left out of the solution or of folds, and the number of these rows.
     leave_one_out_by : str or None
-        How they were left out, in words, if not one by one.
+        How these rows were left out, in words, if not one by one.
     details : dict
         Sizes and further measurements of the method, by column of a results row or name.
     """

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -39,11 +40,17 @@ from rfx.solvers.l2 import solve_l2
 
 pytestmark = pytest.mark.slow
 
-RNG = np.random.default_rng(5)
-X = np.round(RNG.normal(size=(700, 4)), 4)
 # The choice of kernel, scaling and metric takes most of a training's seconds. It has its own tests.
 PLAIN = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
-Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows (700, 4), and two classes that depend on them, with noise."""
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(size=(700, 4)), 4)
+    noisy = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=len(X))
+    return SimpleNamespace(X=X, y=np.where(noisy > 0, 1.0, -1.0))
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +67,11 @@ def workers(client):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, data):
     """The rows in two files."""
     place = tmp_path_factory.mktemp("rows")
     for number, rows in enumerate((slice(0, 300), slice(300, None))):
-        libsvm.write(place / f"{number}.svm", X[rows], Y[rows])
+        libsvm.write(place / f"{number}.svm", data.X[rows], data.y[rows])
     return place
 
 
@@ -102,9 +109,9 @@ def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
 
 @pytest.mark.parametrize("kind", list(transforms.TRANSFORMS))
 @pytest.mark.parametrize("most", [50_000, 200])
-def test_columns_are_transformed_as_on_one_machine(workers, folder, kind, most, set_sizes):
+def test_columns_are_transformed_as_on_one_machine(workers, folder, kind, most, set_sizes, data):
     set_sizes(transforms, MOST_ROWS=most)
-    ours = Scaler.fit(X, kind)
+    ours = Scaler.fit(data.X, kind)
     for parts in (1, 2, 7):
         theirs = Scaler.fit(rows_of(workers, folder, parts), kind)
         for name, values in ours.to_dict().items():
@@ -119,10 +126,10 @@ def test_wide_sparse_rows_on_workers_are_not_transformed(workers):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch, set_sizes):
+def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch, set_sizes, data):
     options = {"task": "binary", "lam": 1.0, "seed": 3, "n_features": 40, "loss": loss, **PLAIN}
     set_sizes(rf, WORTH_MB=0)
-    ours, made = methods.create("rf", **options).fit(X, Y), []
+    ours, made = methods.create("rf", **options).fit(data.X, data.y), []
     hold = matrix.PartsMatrix.hold
 
     def watched(Z, *given, **more):
@@ -137,15 +144,17 @@ def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch,
     assert theirs.info["gap"] <= 1e-4 * theirs.info["objective"]
 
 
-def problem(workers, folder):
-    rows = rows_of(workers, folder).scaled(Scaler.fit(X, "minmax01"), np.float32)
+def problem(data, workers, folder):
+    rows = rows_of(workers, folder).scaled(Scaler.fit(data.X, "minmax01"), np.float32)
     Z = rows.features(sample("gaussian", 4, 50, 7, gamma=2.0), 50**-0.5)
     return Z, rows.y
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_the_same_parts_give_the_same_bits_whatever_happens_to_a_worker(workers, folder, number):
-    Z, y = problem(workers, folder)
+def test_the_same_parts_give_the_same_bits_whatever_happens_to_a_worker(
+    workers, folder, number, data
+):
+    Z, y = problem(data, workers, folder)
     first = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-6))
     hit = []
 
@@ -156,19 +165,19 @@ def test_the_same_parts_give_the_same_bits_whatever_happens_to_a_worker(workers,
             if number == signal.SIGSTOP:
                 threading.Timer(3, os.kill, (hit[0], signal.SIGCONT)).start()
 
-    Z, y = problem(workers, folder)
+    Z, y = problem(data, workers, folder)
     second = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-6), callback=disturb)
     assert hit
     np.testing.assert_array_equal(first.coef, second.coef)
 
 
-def test_time_that_is_up_ends_training(workers, folder):
-    Z, y = problem(workers, folder)
+def test_time_that_is_up_ends_training(workers, folder, data):
+    Z, y = problem(data, workers, folder)
     assert solve_l2(Z, y, 0.1, SquaredHinge, Budget(deadline=time.monotonic())).status == "timeout"
 
 
-def test_features_held_or_computed_are_the_same(workers, folder, rng):
-    Z, y = problem(workers, folder)
+def test_features_held_or_computed_are_the_same(workers, folder, rng, data):
+    Z, y = problem(data, workers, folder)
     held = Z.hold()
     assert held.cost < Z.cost
     w = rng.normal(size=50)
@@ -190,10 +199,9 @@ def test_features_held_or_computed_are_the_same(workers, folder, rng):
         ("lkrf", {"loss": "logistic", "pool": 100}),
     ],
 )
-def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options):
-    sources = [
-        workers.submit(stream.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)
-    ]
+def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options, data):
+    X, y = np.tile(data.X, (5, 1)), np.tile(data.y, 5)
+    sources = [workers.submit(stream.Arrays, X, y, worker=k) for k in range(2)]
     rows = DistributedRows(workers, sources)
 
     def fetched(vector, *_, **__):
@@ -262,14 +270,15 @@ def test_ranges_have_every_line_once(tmp_path_factory, texts, ended, parts, chun
     assert len(cut) == parts and found == whole
 
 
-def test_tables_in_ranges_are_read_as_whole(tmp_path):
-    lines = ["a,b,c"] + [f"{x:.3f},{'red' if x > 0 else 'blue'},{y:g}" for x, y in zip(X[:, 0], Y)]
+def test_tables_in_ranges_are_read_as_whole(tmp_path, data):
+    rows = zip(data.X[:, 0], data.y)
+    lines = ["a,b,c", *(f"{x:.3f},{'red' if x > 0 else 'blue'},{y:g}" for x, y in rows)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     file = stream.measured(tmp_path / "t.csv")
     reader = stream.TableRanges(stream.dialect(file, None))
     parts = [replace(reader, pieces=part) for part in stream.cut([file], 5)]
     tables = [table for part in parts for table in part.tables()]
-    np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), Y)
+    np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), data.y)
 
 
 def test_a_cell_with_a_line_break_is_refused(tmp_path):
@@ -314,9 +323,10 @@ def test_files_that_change_are_refused(rows):
 # ------------------------------------------------------------------ estimators and the command line
 
 
-def test_estimators_take_dask_arrays_and_dataframes(workers):
+def test_estimators_take_dask_arrays_and_dataframes(workers, data):
+    X, y = data.X, data.y
     array, frames = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
-    words, options = np.where(Y > 0, "yes", "no"), {"lam": 1.0, "n_features": 30, **PLAIN}
+    words, options = np.where(y > 0, "yes", "no"), {"lam": 1.0, "n_features": 30, **PLAIN}
     frame = pandas.DataFrame(X, columns=list("abcd"))
     blocks = frames.from_pandas(frame.assign(y=X[:, 0] ** 2), npartitions=3)
     with workers.client.as_current():
@@ -331,15 +341,15 @@ def test_estimators_take_dask_arrays_and_dataframes(workers):
         assert theirs.info_["objective"] == pytest.approx(ours.info_["objective"], rel=1e-6)
         assert list(theirs.feature_names_in_) == list("abcd")
         with pytest.raises(ValueError, match="lam is validation"):
-            RFClassifier(lam="validation").fit(array.from_array(X), array.from_array(Y))
+            RFClassifier(lam="validation").fit(array.from_array(X), array.from_array(y))
         with pytest.raises(ValueError, match="X contains NaN"):
-            RFRegressor(lam=1.0).fit(array.from_array(X * np.nan), array.from_array(Y))
+            RFRegressor(lam=1.0).fit(array.from_array(X * np.nan), array.from_array(y))
 
 
-def test_train_by_a_scheduler(workers, tmp_path):
+def test_train_by_a_scheduler(workers, tmp_path, data):
     table = tmp_path / "t.csv"
     lines = [f"{x},{'red' if z > 0 else 'blue'},{'on' if y > 0 else 'off'}"
-             for x, z, y in zip(X[:, 0], X[:, 1], Y)]  # fmt: skip
+             for x, z, y in zip(data.X[:, 0], data.X[:, 1], data.y)]  # fmt: skip
     table.write_text("\n".join(["a,colour,y", *lines]))
     # nothing is chosen, because one process would choose without the rows of its score
     line = ["train", "--method", "rf", "--lam", "1", "--n-features", "30", "--json", "--gamma"]
@@ -358,16 +368,17 @@ def test_train_by_a_scheduler(workers, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["libsvm", "csv", "parquet"])
-def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
+def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind, data):
     """Files of each kind by an address that fsspec opens, and as a folder; the objective equals
     that of the files in one process.
     """
+    X, y = data.X, data.y
     options = {"lam": 1.0, "n_features": 30, "task": "binary", "seed": 3, **PLAIN}
-    ours = methods.create("rf", **options).fit(X, Y)
+    ours = methods.create("rf", **options).fit(X, y)
     for number, rows in enumerate((slice(0, 300), slice(300, None))):
-        frame = pandas.DataFrame(X[rows], columns=list("abcd")).assign(y=Y[rows])
+        frame = pandas.DataFrame(X[rows], columns=list("abcd")).assign(y=y[rows])
         if kind == "libsvm":
-            libsvm.write(tmp_path / f"{number}.svm", X[rows], Y[rows])
+            libsvm.write(tmp_path / f"{number}.svm", X[rows], y[rows])
         elif kind == "csv":
             frame.to_csv(tmp_path / f"{number}.csv", index=False)
         else:

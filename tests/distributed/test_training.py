@@ -4,6 +4,7 @@ of one process on the same data.
 
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +19,16 @@ from rfx.runs import single
 
 pytestmark = pytest.mark.slow
 
-RNG = np.random.default_rng(8)
-X = np.round(RNG.normal(size=(500, 4)), 4)
-Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
-WEIGHTS = np.round(RNG.uniform(0.1, 3, len(X)), 3) * (np.arange(len(X)) % 7 > 0)
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows (500, 4), and two classes that depend on them, with noise."""
+    rng = np.random.default_rng(8)
+    X = np.round(rng.normal(size=(500, 4)), 4)
+    noisy = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=len(X))
+    y = np.where(noisy > 0, 1.0, -1.0)
+    weights = np.round(rng.uniform(0.1, 3, len(X)), 3) * (np.arange(len(X)) % 7 > 0)
+    return SimpleNamespace(X=X, y=y, weights=weights)
 
 
 @pytest.fixture
@@ -30,19 +37,19 @@ def address(client):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, data):
     """Rows in two files and in one, weights, and a table with words and missing cells."""
     place = tmp_path_factory.mktemp("rows")
     (place / "two").mkdir()
     for number, rows in enumerate((slice(0, 200), slice(200, None))):
-        libsvm.write(place / "two" / f"{number}.svm", X[rows], Y[rows])
-    libsvm.write(place / "one.svm", X, Y)
-    libsvm.write(place / "numbers.svm", X, np.round(X[:, 0] ** 2 + X[:, 1], 4))
-    (place / "weights").write_text("\n".join(map(str, WEIGHTS)))
+        libsvm.write(place / "two" / f"{number}.svm", data.X[rows], data.y[rows])
+    libsvm.write(place / "one.svm", data.X, data.y)
+    libsvm.write(place / "numbers.svm", data.X, np.round(data.X[:, 0] ** 2 + data.X[:, 1], 4))
+    (place / "weights").write_text("\n".join(map(str, data.weights)))
     rows = [
         f"{'' if n % 9 == 0 else a},{'' if n % 11 == 0 else 'red' if b > 0 else 'blue'},{c},"
         f"{'on' if y > 0 else 'off'}"
-        for n, ((a, b, c, _), y) in enumerate(zip(X, Y))
+        for n, ((a, b, c, _), y) in enumerate(zip(data.X, data.y))
     ]
     (place / "t.csv").write_text("\n".join(["a,colour,c,y", *rows]))
     return place
@@ -100,16 +107,16 @@ FEW_BINS = {"n_grids": 4, "lam": 10.0, "tol": 1e-6}
         ("lkrf", "one.svm", False, {"loss": "logistic"}),
     ],
 )
-def test_the_answer_is_that_of_one_process(address, folder, method, file, weighted, options):
+def test_the_answer_is_that_of_one_process(address, folder, method, file, weighted, options, data):
     weights = {"sample_weight": str(folder / "weights")} if weighted else {}
     run = a_run(folder / file, method, options=options, test=str(folder / file), **weights)
     ours, theirs = both(run, address)
     same(ours, theirs)
-    assert ours["n_train"] == (np.count_nonzero(WEIGHTS) if weighted else len(X))
+    assert ours["n_train"] == (np.count_nonzero(data.weights) if weighted else len(data.X))
     assert ours["key"] == theirs["key"]
     found, expected = (one.params["kernel_params"] for one in (theirs, ours))
     assert found == pytest.approx(expected, rel=1e-12)
-    total = pytest.approx(WEIGHTS.sum()) if weighted else None
+    total = pytest.approx(data.weights.sum()) if weighted else None
     assert theirs.params.get("weight_sum") == total
 
 
@@ -142,16 +149,21 @@ def test_options_are_chosen_as_in_one_process(address, folder, method, options, 
 @pytest.mark.parametrize(
     ("weights", "says"),
     [
-        (["1", "2"], "has 2 weights, but there are 500 training rows"),
-        (["1", "2", "-1"], "line 3: '-1' is not a weight"),
-        (["0"] * len(Y), "all sample weights are zero"),
-        (["1" if y > 0 else "0" for y in Y], "all rows with the label -1 have weight 0"),
-        (["1"] * len(Y), None),
+        (lambda y: ["1", "2"], "has 2 weights, but there are 500 training rows"),
+        (lambda y: ["1", "2", "-1"], "line 3: '-1' is not a weight"),
+        (lambda y: ["0"] * len(y), "all sample weights are zero"),
+        (
+            lambda y: ["1" if label > 0 else "0" for label in y],
+            "all rows with the label -1 have weight 0",
+        ),
+        (lambda y: ["1"] * len(y), None),
     ],
     ids=["two", "negative", "zero", "one label", "ones"],
 )
-def test_weights_that_do_not_go_with_the_rows_are_refused(address, folder, tmp_path, weights, says):
-    (tmp_path / "w").write_text("\n".join(weights))
+def test_weights_that_do_not_go_with_the_rows_are_refused(
+    address, folder, tmp_path, weights, says, data
+):
+    (tmp_path / "w").write_text("\n".join(weights(data.y)))
     run = a_run(folder / "two", sample_weight=str(tmp_path / "w"), scheduler=address)
     with pytest.raises(DataError, match=says) if says else nullcontext():
         ones = training.train(methods.create("rf", **run.given()), run).model

@@ -114,41 +114,42 @@ def test_only_the_seed_makes_rows_one_cell():
         row(seed=1, score=0.2, solver="cg"),
         row(seed=2, score=0.1, solver="cg"),
     ]
-    assert [[one["score"] for one in group] for group in cells.variants(rows)] == [
-        [0.3],
-        [0.2, 0.1],
-    ], "of one seed the newest row"
+    scores = [[one["score"] for one in group] for group in cells.variants(rows)]
+    assert scores == [[0.3], [0.2, 0.1]], "of one seed the newest row"
     assert cell(build(*rows), "rmse")["ours"] == pytest.approx(0.15), "the variant made last"
-    learnt = [
-        row(
-            seed=seed, params={"label": "paper", "gamma": "tuned", "kernel_params": {"gamma": seed}}
-        )
-        for seed in (0, 1)
+
+
+def test_what_was_learnt_from_the_data_does_not_tell_runs_apart():
+    own = {"label": "paper", "gamma": "tuned"}
+    learnt = [row(seed=seed, params=own | {"kernel_params": {"gamma": seed}}) for seed in (0, 1)]
+    assert len(cells.variants(learnt)) == 1
+
+
+@pytest.mark.parametrize("kernel, count", [("perceptron", 1), ("gaussian", 2)])
+def test_a_word_for_a_bandwidth_that_a_kernel_lacks_does_not_tell_runs_apart(kernel, count):
+    given = row(solver="cg")
+    rows = [
+        replace(given, seed=seed, kernel=kernel, params=given.params | {"gamma": word})
+        for seed, word in ((1, "paper"), (2, "median"))
     ]
-    assert len(cells.variants(learnt)) == 1, (
-        "what was learnt from the data does not tell runs apart"
-    )
-    for kernel, count in (("perceptron", 1), ("gaussian", 2)):
-        words = [
-            replace(row, kernel=kernel, params=row.params | {"gamma": word})
-            for row, word in zip(rows[2:], ("paper", "median"))
-        ]
-        assert len(cells.variants(words)) == count, (
-            "a word for a bandwidth that the kernel has not got"
-        )
+    assert len(cells.variants(rows)) == count
+
+
+def test_the_lambdas_that_seeds_chose_are_a_range():
     chosen = [
         row(seed=seed, method="sparse-rf", lam=lam, params={"label": "paper", "lam": "validation"})
         for seed, lam in ((0, 1.0), (1, 10.0))
     ]
     assert line(build(*chosen), "cpu", "gaussian", "lambda")[4] == "1 to 10 / -"
+
+
+def test_of_several_lambdas_the_closest_to_rf_by_the_mean_over_seeds_is_shown():
     given = [
         row(seed=seed, method="sparse-rf", lam=lam, score=lam / 1000)
         for seed in (0, 1)
         for lam in (10.0, 37.0)
     ]
-    assert cell(build(row(), *given), "lam", method="sparse-rf")["ours"] == 37, (
-        "closest to rf by the mean over the seeds"
-    )
+    assert cell(build(row(), *given), "lam", method="sparse-rf")["ours"] == 37
 
 
 @pytest.mark.parametrize(

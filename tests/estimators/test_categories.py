@@ -2,6 +2,8 @@
 file; models and pickles that keep them.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas
 import pytest
@@ -18,22 +20,39 @@ from rfx.data.reading import Reading
 from rfx.data.tables import File
 from rfx.errors import RfxWarning
 
-RNG = np.random.default_rng(0)
 N, MANY = 400, 60
-CODES = RNG.integers(0, MANY, N)
-EFFECT = RNG.normal(size=MANY)
-A = np.round(RNG.normal(size=N), 3)
-TOWN = np.array([f"t{code}" for code in CODES])
-JOB = np.array(["clerk", "smith", "baker"])[RNG.integers(0, 3, N)]
-NUMBER = EFFECT[CODES] + A + (JOB == "smith")
-LABEL = np.where(NUMBER > 0, "yes", "no")
-CLASSES = np.array(["low", "mid", "top"])[np.digitize(NUMBER, [-0.5, 0.8])]
-FRAME = pandas.DataFrame({"town": TOWN, "a": A, "job": JOB})
-KINDS = {
-    "object": FRAME.astype({"town": object, "job": object}),
-    "category": FRAME.astype({"town": "category", "job": "category"}),
-    "string": FRAME.astype({"town": "string", "job": "string"}),
-}
+TYPES = {"object": object, "category": "category", "string": "string"}
+
+
+@dataclass(frozen=True)
+class Towns:
+    """N rows with a town (by its code), a number and a job; a number, a label and one of three
+    classes that depend on them.
+    """
+
+    codes: np.ndarray
+    a: np.ndarray
+    frame: pandas.DataFrame
+    number: np.ndarray
+
+    @property
+    def label(self):
+        return np.where(self.number > 0, "yes", "no")
+
+    @property
+    def classes(self):
+        return np.array(["low", "mid", "top"])[np.digitize(self.number, [-0.5, 0.8])]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    codes, effect = rng.integers(0, MANY, N), rng.normal(size=MANY)
+    a = np.round(rng.normal(size=N), 3)
+    job = np.array(["clerk", "smith", "baker"])[rng.integers(0, 3, N)]
+    town = np.array([f"t{code}" for code in codes])
+    frame = pandas.DataFrame({"town": town, "a": a, "job": job})
+    return Towns(codes, a, frame, number=effect[codes] + a + (job == "smith"))
 
 
 def classifier(**more):
@@ -44,27 +63,28 @@ def regressor(**more):
     return estimators.RFRegressor(n_features=50, gamma=1.0, lam=1.0, **more)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("y", [LABEL, CLASSES, NUMBER], ids=["binary", "multiclass", "numbers"])
-def test_a_frame_gives_what_the_file_of_it_gives(kind, y, tmp_path):
-    make = regressor if y is NUMBER else classifier
-    task = {id(LABEL): "binary", id(CLASSES): "multiclass"}.get(id(y), "regression")
-    model = make(seed=3).fit(KINDS[kind], y)
-    FRAME.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_a_frame_gives_what_the_file_of_it_gives(kind, task, tmp_path, data):
+    make = regressor if task == "regression" else classifier
+    y = {"binary": data.label, "multiclass": data.classes, "regression": data.number}[task]
+    typed = data.frame.astype({"town": TYPES[kind], "job": TYPES[kind]})
+    model = make(seed=3).fit(typed, y)
+    data.frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     split = load(tmp_path / "t.csv", seed=3, task=task)
     options = {"task": task, "n_features": 50, "gamma": 1.0, "lam": 1.0, "seed": 3}
     want = methods.create("rf", **options).fit(split.X_train, split.y_train)
     table = File(tmp_path / "t.csv").read(Reading(), split.schema)
     X = split.schema.encode(table, targets="ignored")[0]
-    found = model._decision(FRAME)
+    found = model._decision(data.frame)
     np.testing.assert_array_equal(found, want.decision_function(X))
     assert model.schema_.width == split.schema.width == model.info_["n_inputs"]
     np.testing.assert_array_equal(model.feature_names_in_, ["town", "a", "job"])
     assert model.n_features_in_ == 3
 
 
-def test_all_ways_to_name_the_columns_are_one():
-    want = classifier().fit(FRAME, LABEL)
+def test_all_ways_to_name_the_columns_are_one(data):
+    want = classifier().fit(data.frame, data.label)
     for asked in (
         ["town", "job"],
         [0, 2],
@@ -72,84 +92,94 @@ def test_all_ways_to_name_the_columns_are_one():
         [True, False, True],
         np.array([True, False, True]),
     ):
-        model = classifier(categorical_features=asked).fit(FRAME, LABEL)
-        np.testing.assert_array_equal(model.decision_function(FRAME), want.decision_function(FRAME))
-    array = FRAME.to_numpy(dtype=object)
-    model = classifier(categorical_features=[0, 2]).fit(array, LABEL)
-    np.testing.assert_array_equal(model.decision_function(array), want.decision_function(FRAME))
+        model = classifier(categorical_features=asked).fit(data.frame, data.label)
+        np.testing.assert_array_equal(
+            model.decision_function(data.frame), want.decision_function(data.frame)
+        )
+    array = data.frame.to_numpy(dtype=object)
+    model = classifier(categorical_features=[0, 2]).fit(array, data.label)
+    np.testing.assert_array_equal(
+        model.decision_function(array), want.decision_function(data.frame)
+    )
     rows = array.tolist()
-    np.testing.assert_array_equal(model.decision_function(rows), want.decision_function(FRAME))
+    np.testing.assert_array_equal(model.decision_function(rows), want.decision_function(data.frame))
 
 
-def test_numbers_are_categories_where_that_is_said():
-    codes = np.column_stack([CODES, A])
-    model = classifier(categorical_features=[0]).fit(codes, LABEL)
+def test_numbers_are_categories_where_that_is_said(data):
+    codes = np.column_stack([data.codes, data.a])
+    model = classifier(categorical_features=[0]).fit(codes, data.label)
     assert model.schema_.columns[0].means is not None and model.info_["n_inputs"] == 2
-    frame = pandas.DataFrame({"code": CODES, "a": A})
-    typed = classifier().fit(frame.astype({"code": "category"}), LABEL)
+    frame = pandas.DataFrame({"code": data.codes, "a": data.a})
+    typed = classifier().fit(frame.astype({"code": "category"}), data.label)
     np.testing.assert_array_equal(
         typed.decision_function(frame.astype({"code": "category"})), model.decision_function(codes)
     )
     # of another type at prediction
     floats = frame.astype({"code": float})
     np.testing.assert_array_equal(typed.decision_function(floats), model.decision_function(codes))
-    plain = classifier().fit(frame, LABEL)
+    plain = classifier().fit(frame, data.label)
     assert plain.schema_ is None
-    few = classifier(categorical_features=["code"]).fit(frame.assign(code=CODES % 4), LABEL)
+    few = classifier(categorical_features=["code"]).fit(
+        frame.assign(code=data.codes % 4), data.label
+    )
     assert few.schema_.titles() == ["code=0", "code=1", "code=2", "code=3", "a"]
 
 
 @pytest.mark.parametrize("asked", [None, [], "from_dtype", [False] * 2])
-def test_without_categories_nothing_changes(asked):
-    frame = pandas.DataFrame({"a": A, "b": CODES})
-    model = classifier(categorical_features=asked).fit(frame, LABEL)
-    want = classifier(categorical_features=None).fit(frame, LABEL)
+def test_without_categories_nothing_changes(asked, data):
+    frame = pandas.DataFrame({"a": data.a, "b": data.codes})
+    model = classifier(categorical_features=asked).fit(frame, data.label)
+    want = classifier(categorical_features=None).fit(frame, data.label)
     assert model.schema_ is None and model._given() == want._given()
     np.testing.assert_array_equal(model.decision_function(frame), want.decision_function(frame))
 
 
 @pytest.mark.parametrize(
-    "asked, X, says",
+    "asked, form, says",
     [
-        (["city"], FRAME, "not columns of the dataframe"),
-        ([5], FRAME.to_numpy(dtype=object), "all features must be in"),
-        (["town"], FRAME, "column 'job' of X has categories or words .*name it in"),
+        (["city"], "frame", "not columns of the dataframe"),
+        ([5], "array", "all features must be in"),
+        (["town"], "frame", "column 'job' of X has categories or words .*name it in"),
     ],
 )
-def test_what_is_refused_is_a_sentence(asked, X, says):
+def test_what_is_refused_is_a_sentence(asked, form, says, data):
+    X = data.frame if form == "frame" else data.frame.to_numpy(dtype=object)
     with pytest.raises(ValueError, match=says):
-        classifier(categorical_features=asked).fit(X, LABEL)
+        classifier(categorical_features=asked).fit(X, data.label)
 
 
 @pytest.mark.parametrize(
-    "rows, says",
+    "change, says",
     [
-        (FRAME[["a", "town", "job"]], "feature names should match"),
-        (FRAME.to_numpy(dtype=object)[:, :2], "has 2 features, but RFClassifier is expecting 3"),
-        (FRAME.assign(a="x"), "row 1: column 'a' has 'x', which is not a number"),
+        (lambda frame: frame[["a", "town", "job"]], "feature names should match"),
+        (
+            lambda frame: frame.to_numpy(dtype=object)[:, :2],
+            "has 2 features, but RFClassifier is expecting 3",
+        ),
+        (lambda frame: frame.assign(a="x"), "row 1: column 'a' has 'x', which is not a number"),
     ],
 )
-def test_rows_that_do_not_go_with_the_model_are_refused(rows, says):
-    model = classifier().fit(FRAME, LABEL)
+def test_rows_that_do_not_go_with_the_model_are_refused(change, says, data):
+    model = classifier().fit(data.frame, data.label)
     with pytest.raises(ValueError, match=says):
-        model.predict(rows)
+        model.predict(change(data.frame))
 
 
 @pytest.mark.parametrize(
-    "make, rows, y, says",
+    "make, change, says",
     [
-        (classifier, FRAME, LABEL[:-1], "inconsistent numbers of samples"),
-        (regressor, FRAME, np.full(N, np.nan), "NaN"),
-        (classifier, FRAME[:0], LABEL[:0], "0 sample"),
+        (classifier, lambda frame, y: (frame, y[:-1]), "inconsistent numbers of samples"),
+        (regressor, lambda frame, y: (frame, np.full(N, np.nan)), "NaN"),
+        (classifier, lambda frame, y: (frame[:0], y[:0]), "0 sample"),
     ],
 )
-def test_rows_and_targets_that_do_not_go_together_are_refused(make, rows, y, says):
+def test_rows_and_targets_that_do_not_go_together_are_refused(make, change, says, data):
     with pytest.raises(ValueError, match=says):
-        make().fit(rows, y)
+        make().fit(*change(data.frame, data.label))
 
 
-def test_unknown_and_missing_categories():
-    model = classifier().fit(FRAME, LABEL)
+def test_unknown_and_missing_categories(data):
+    model = classifier().fit(data.frame, data.label)
     new = pandas.DataFrame({"town": ["x", None, "t1"], "a": 0.5, "job": "smith"})
     with pytest.warns(RfxWarning, match="'town' .* encoded by the mean of the targets"):
         found = model.decision_function(new)
@@ -157,33 +187,35 @@ def test_unknown_and_missing_categories():
     with pytest.warns(RfxWarning, match="'job' .* absent in training"):
         model.predict(new.assign(town="t1", job="king"))
     gaps = new.assign(town="t1", job=["smith", None, "smith"], a=[0.5, 0.5, None])
-    whole = gaps.assign(job=["smith", FRAME["job"].mode()[0], "smith"])
-    whole["a"] = whole["a"].fillna(FRAME["a"].mean())
+    whole = gaps.assign(job=["smith", data.frame["job"].mode()[0], "smith"])
+    whole["a"] = whole["a"].fillna(data.frame["a"].mean())
     with pytest.warns(RfxWarning, match="missing cells are filled as in .*: a, job"):
         found = model.decision_function(gaps)
     np.testing.assert_array_equal(found, model.decision_function(whole))
-    strict = classifier(missing="refuse").fit(FRAME, LABEL)
+    strict = classifier(missing="refuse").fit(data.frame, data.label)
     with pytest.raises(ValueError, match="has no value; fill it in, or"):
         strict.predict(gaps)
 
 
-def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named():
-    names = FRAME.assign(name=[f"n{i}" for i in range(N)])
+def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named(data):
+    names = data.frame.assign(name=[f"n{i}" for i in range(N)])
     with pytest.warns(RfxWarning, match="'name' of X is ignored: .*; categorical_features keeps"):
-        model = classifier().fit(names, LABEL)
-    want = classifier().fit(FRAME, LABEL)
-    np.testing.assert_array_equal(model.decision_function(names), want.decision_function(FRAME))
+        model = classifier().fit(names, data.label)
+    want = classifier().fit(data.frame, data.label)
+    np.testing.assert_array_equal(
+        model.decision_function(names), want.decision_function(data.frame)
+    )
     assert model.n_features_in_ == 4
-    kept = classifier(categorical_features=["town", "job", "name"]).fit(names, LABEL)
+    kept = classifier(categorical_features=["town", "job", "name"]).fit(names, data.label)
     assert kept.schema_.titles()[-1] == "name"
-    dates = FRAME.assign(day="2020-01-31")
+    dates = data.frame.assign(day="2020-01-31")
     with pytest.warns(RfxWarning, match="read as dates: column 'day'; categorical_features reads"):
-        assert classifier().fit(dates, LABEL).schema_.titles()[-1] == "day.days"
+        assert classifier().fit(dates, data.label).schema_.titles()[-1] == "day.days"
 
 
-def test_a_warning_names_the_line_that_called_rfx():
+def test_a_warning_names_the_line_that_called_rfx(data):
     with pytest.warns(RfxWarning, match="read as dates: column 'since'") as found:
-        classifier().fit(FRAME.assign(since="2020-01-31"), LABEL)
+        classifier().fit(data.frame.assign(since="2020-01-31"), data.label)
     assert found[0].filename == __file__
 
 
@@ -195,52 +227,52 @@ def test_cross_validation_sees_no_held_out_target(rng):
     assert scores.mean() < 0.05
 
 
-def test_several_targets_have_means_of_each():
-    y = np.column_stack([NUMBER, -2 * NUMBER])
-    model = estimators.DoublySGDRegressor(gamma=1.0, block=16, batch=16).fit(FRAME, y)
-    assert model.schema_.columns[0].width == 2 and model.predict(FRAME).shape == (N, 2)
+def test_several_targets_have_means_of_each(data):
+    y = np.column_stack([data.number, -2 * data.number])
+    model = estimators.DoublySGDRegressor(gamma=1.0, block=16, batch=16).fit(data.frame, y)
+    assert model.schema_.columns[0].width == 2 and model.predict(data.frame).shape == (N, 2)
 
 
 @pytest.mark.slow
 @each(STREAMING)
-def test_the_first_part_teaches_the_categories(estimator):
+def test_the_first_part_teaches_the_categories(estimator, data):
     model = clone(estimator)
     if hasattr(model, "decision_function"):
-        y, more = CLASSES, {"classes": np.unique(CLASSES)}
+        y, more = data.classes, {"classes": np.unique(data.classes)}
     else:
-        y, more = NUMBER, {}
-    model.partial_fit(FRAME[:200], y[:200], **more)
+        y, more = data.number, {}
+    model.partial_fit(data.frame[:200], y[:200], **more)
     schema = model.schema_
     with pytest.warns(RfxWarning, match="absent in training"):
-        model.partial_fit(FRAME[200:].assign(job="king"), y[200:])
-    assert model.schema_ is schema and len(model.predict(FRAME[:5])) == 5
+        model.partial_fit(data.frame[200:].assign(job="king"), y[200:])
+    assert model.schema_ is schema and len(model.predict(data.frame[:5])) == 5
 
 
-def test_a_first_part_without_a_class_has_means_of_all():
+def test_a_first_part_without_a_class_has_means_of_all(data):
     model = estimators.NormaClassifier(gamma=1.0)
-    part = CLASSES != "top"
-    model.partial_fit(FRAME[part], CLASSES[part], classes=["low", "mid", "top"])
+    part = data.classes != "top"
+    model.partial_fit(data.frame[part], data.classes[part], classes=["low", "mid", "top"])
     assert model.schema_.columns[0].width == 3
 
 
 @pytest.mark.parametrize("asked", [[0, 2], [True, False, True], None])
-def test_files_keep_what_was_asked_for(asked, tmp_path):
-    array = FRAME.assign(town=CODES, job=CODES % 3).to_numpy(dtype=float)
-    model = classifier(categorical_features=asked).fit(array, LABEL)
+def test_files_keep_what_was_asked_for(asked, tmp_path, data):
+    array = data.frame.assign(town=data.codes, job=data.codes % 3).to_numpy(dtype=float)
+    model = classifier(categorical_features=asked).fit(array, data.label)
     model.save(tmp_path / "m.npz")
     back = rfx.load(tmp_path / "m.npz")
     assert back.categorical_features == asked and back.n_features_in_ == 3
     np.testing.assert_array_equal(back.decision_function(array), model.decision_function(array))
-    again = clone(back).fit(array, LABEL)
+    again = clone(back).fit(array, data.label)
     np.testing.assert_array_equal(again.decision_function(array), model.decision_function(array))
 
 
-def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
-    model = classifier().fit(KINDS["category"], LABEL)
+def test_the_command_line_predicts_from_the_columns(tmp_path, capfd, data):
+    model = classifier().fit(data.frame.astype({"town": "category", "job": "category"}), data.label)
     model.save(tmp_path / "m.npz")
-    FRAME[["job", "town", "a"]].to_csv(tmp_path / "rows.csv", index=False)
+    data.frame[["job", "town", "a"]].to_csv(tmp_path / "rows.csv", index=False)
     out = printed(capfd, "predict", tmp_path / "m.npz", tmp_path / "rows.csv")
-    assert out.split() == model.predict(FRAME).tolist()
+    assert out.split() == model.predict(data.frame).tolist()
 
 
 @pytest.mark.slow

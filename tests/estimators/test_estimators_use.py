@@ -8,6 +8,7 @@ import inspect
 import json
 import pickle
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -25,11 +26,6 @@ from rfx import estimators, features, kernels, methods
 
 pytestmark = pytest.mark.slow
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-3, 3, (300, 3))
-RADIUS = np.linalg.norm(X, axis=1)
-TARGET = 40 + 7 * np.sin(RADIUS)
-WORDS = np.array(["near", "middle", "far"])[np.digitize(RADIUS, [2.2, 3.2])]
 OF_METHODS = [e for e in CHECKED if hasattr(e, "method") and not hasattr(e, "transform")]
 CLASSIFIERS = [e for e in OF_METHODS if hasattr(e, "decision_function")]
 REGRESSORS = [e for e in OF_METHODS if not hasattr(e, "decision_function")]
@@ -40,12 +36,21 @@ NAMED = [e for e in OF_METHODS if e.method.name != "auto"]
 STREAMING = [e for e in OF_METHODS if hasattr(e, "partial_fit")]
 
 
+@pytest.fixture(scope="module")
+def data():
+    """Rows (300, 3), and a number and a word that depend on their distance from the origin."""
+    X = np.random.default_rng(0).uniform(-3, 3, (300, 3))
+    radius = np.linalg.norm(X, axis=1)
+    words = np.array(["near", "middle", "far"])[np.digitize(radius, [2.2, 3.2])]
+    return SimpleNamespace(X=X, radius=radius, target=40 + 7 * np.sin(radius), words=words)
+
+
 def each(found):
     return pytest.mark.parametrize("estimator", found, ids=lambda e: type(e).__name__)
 
 
-def target_of(estimator):
-    return WORDS if hasattr(estimator, "decision_function") else TARGET
+def target_of(data, estimator):
+    return data.words if hasattr(estimator, "decision_function") else data.target
 
 
 # ------------------------------------------------------------------ signatures
@@ -108,49 +113,65 @@ def test_names():
 
 
 @pytest.mark.parametrize("name", ["rf", "sparse-rb", "kernel"])
-def test_predictions_are_those_of_the_method(name):
-    estimator = small(estimators.estimator_class(name, "regression").__name__).fit(X, TARGET)
-    method = methods.create(name, task="regression", **estimator._given()).fit(X, TARGET)
+def test_predictions_are_those_of_the_method(name, data):
+    X = data.X
+    estimator = small(estimators.estimator_class(name, "regression").__name__).fit(X, data.target)
+    method = methods.create(name, task="regression", **estimator._given()).fit(X, data.target)
     np.testing.assert_array_equal(estimator.predict(X), method.predict(X))
     assert estimator.info_["objective"] == method.info["objective"]
 
 
 @each(CLASSIFIERS)
-def test_labels_are_words(estimator):
-    model = clone(estimator).fit(X, WORDS)
+def test_labels_are_words(estimator, data):
+    X, words = data.X, data.words
+    model = clone(estimator).fit(X, words)
     np.testing.assert_array_equal(model.classes_, ["far", "middle", "near"])
     assert model.decision_function(X).shape == (300, 3)
-    assert set(model.predict(X)) <= set(WORDS)
-    two = clone(estimator).fit(X, WORDS == "near")
+    assert set(model.predict(X)) <= set(words)
+    two = clone(estimator).fit(X, words == "near")
     assert two.predict(X).dtype == bool
     np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
 
 
-def test_what_is_refused_names_the_parameter():
+def test_what_is_refused_names_the_parameter(data):
+    X = data.X
     with pytest.raises(ValueError, match="^n_features is 0; it must be a whole number 1 or more"):
-        estimators.RFClassifier(n_features=0).fit(X, WORDS)
+        estimators.RFClassifier(n_features=0).fit(X, data.words)
     with pytest.raises(ValueError, match="^loss is 'hinge'; it must be one of squared"):
-        estimators.RFClassifier(loss="hinge").fit(X, WORDS)
+        estimators.RFClassifier(loss="hinge").fit(X, data.words)
     with pytest.raises(ValueError, match="gamma is -1; it must be"):
         estimators.FourierFeatures(gamma=-1).fit(X)
     with pytest.raises(NotFittedError):
         estimators.RFClassifier().save("m.npz")
 
 
-_FRAME = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1]})
 _WORDS = "has categories or words .*"
-_THINGS = {
-    "categories": (pandas.Categorical(WORDS), _WORDS),
-    "codes": (pandas.Categorical(np.arange(300) % 3), f"{_WORDS}category.*"),
-    "objects": (WORDS.astype(object), _WORDS),
-    "digits": ((np.arange(300) % 3).astype(str).astype(object), _WORDS),
-    "string": (pandas.array(WORDS, dtype="string"), f"{_WORDS}string.*"),
-    "dates": (
-        pandas.date_range("2020-01-01", periods=300),
-        "has type datetime64.*convert it to numbers, or drop it",
-    ),
-    "spans": (pandas.to_timedelta(np.arange(300), unit="h"), "has type timedelta64"),
+# What is said of each column.
+_SAID = {
+    "categories": _WORDS,
+    "codes": f"{_WORDS}category.*",
+    "objects": _WORDS,
+    "digits": _WORDS,
+    "string": f"{_WORDS}string.*",
+    "dates": "has type datetime64.*convert it to numbers, or drop it",
+    "spans": "has type timedelta64",
 }
+
+
+@pytest.fixture(scope="module")
+def columns(data):
+    """Columns of 300 rows that are no numbers."""
+    words = data.words
+    codes = np.arange(300) % 3
+    return {
+        "categories": pandas.Categorical(words),
+        "codes": pandas.Categorical(codes),
+        "objects": words.astype(object),
+        "digits": codes.astype(str).astype(object),
+        "string": pandas.array(words, dtype="string"),
+        "dates": pandas.date_range("2020-01-01", periods=300),
+        "spans": pandas.to_timedelta(np.arange(300), unit="h"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -162,45 +183,47 @@ _THINGS = {
             estimators.DoublySGDRegressor,
             estimators.FourierFeatures,
         )
-        for thing in _THINGS
+        for thing in _SAID
         # those of methods read dates
         if thing != "dates" or make is estimators.FourierFeatures
     ],
 )
-def test_a_column_of_a_frame_that_is_no_numbers_is_named(make, thing):
-    column, says = _THINGS[thing]
-    y = WORDS if make is estimators.RFClassifier else TARGET
+def test_a_column_of_a_frame_that_is_no_numbers_is_named(make, thing, columns, data):
+    says, frame = _SAID[thing], pandas.DataFrame(data.X[:, :2], columns=["a", "b"])
+    y = data.words if make is estimators.RFClassifier else data.target
     own = {} if make is estimators.FourierFeatures else {"categorical_features": None}
     if says.startswith(_WORDS):
         says += "name it in categorical_features" if own else "OneHotEncoder in a ColumnTransformer"
     with pytest.raises(ValueError, match=f"^column 'c' of X {says}") as caught:
-        make(**own).fit(_FRAME.assign(c=column), y)
+        make(**own).fit(frame.assign(c=columns[thing]), y)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["Int64", "boolean", "bool", "object"])
-def test_numbers_of_any_type_are_the_same_numbers(kind):
-    frame = _FRAME.assign(c=np.arange(300) % 2)
+def test_numbers_of_any_type_are_the_same_numbers(kind, data):
+    frame = pandas.DataFrame(data.X[:, :2], columns=["a", "b"]).assign(c=np.arange(300) % 2)
     found = [
-        estimators.RFRegressor(n_features=20, gamma=1.0, lam=1.0).fit(one, TARGET).predict(one)
+        estimators.RFRegressor(n_features=20, gamma=1.0, lam=1.0).fit(one, data.target).predict(one)
         for one in (frame, frame.astype({"c": kind}))
     ]
     np.testing.assert_array_equal(*found)
 
 
-def test_not_converged_is_a_warning():
+def test_not_converged_is_a_warning(data):
     with pytest.warns(
         ConvergenceWarning,
         match="SparseRFClassifier did not converge.* max_iter",
     ):
-        estimators.SparseRFClassifier(lam=0.01, max_iter=1, n_features=200, gamma=3.0).fit(X, WORDS)
+        model = estimators.SparseRFClassifier(lam=0.01, max_iter=1, n_features=200, gamma=3.0)
+        model.fit(data.X, data.words)
 
 
 @each([e for e in CLASSIFIERS if "class_weight" in e.get_params() and e in NAMED])
-def test_weights(estimator, tmp_path):
-    near = WORDS == "near"
-    by_row = clone(estimator).fit(X, WORDS, sample_weight=np.where(near, 3.0, 1.0))
-    by_label = clone(estimator).set_params(class_weight={"near": 3.0}).fit(X, WORDS)
+def test_weights(estimator, tmp_path, data):
+    X, words = data.X, data.words
+    near = words == "near"
+    by_row = clone(estimator).fit(X, words, sample_weight=np.where(near, 3.0, 1.0))
+    by_label = clone(estimator).set_params(class_weight={"near": 3.0}).fit(X, words)
     np.testing.assert_array_equal(by_label.decision_function(X), by_row.decision_function(X))
     by_label.save(tmp_path / "m.npz")
     back = rfx.load(tmp_path / "m.npz")
@@ -209,11 +232,12 @@ def test_weights(estimator, tmp_path):
         "weight_sum"
     ] == pytest.approx(300)
     with pytest.raises(ValueError, match="class_weight has the label nowhere, which no row has"):
-        clone(estimator).set_params(class_weight={"nowhere": 2}).fit(X, WORDS)
+        clone(estimator).set_params(class_weight={"nowhere": 2}).fit(X, words)
 
 
-def test_class_weights_of_the_command_line_and_back(tmp_path):
-    labels = np.where(RADIUS > 2, 2.0, 5.0)
+def test_class_weights_of_the_command_line_and_back(tmp_path, data):
+    X = data.X
+    labels = np.where(data.radius > 2, 2.0, 5.0)
     given = {"n_features": 50, "gamma": 1.0, "lam": 1.0, "class_weight": "5:2"}
     methods.create("rf", **given).fit(X, labels).save(tmp_path / "m.npz")
     back = rfx.load(tmp_path / "m.npz")
@@ -221,59 +245,62 @@ def test_class_weights_of_the_command_line_and_back(tmp_path):
     np.testing.assert_array_equal(clone(back).fit(X, labels).predict(X), back.predict(X))
 
 
-def test_partial_fit_takes_weights():
-    near, labels = WORDS == "near", np.unique(WORDS)
+def test_partial_fit_takes_weights(data):
+    X, words = data.X, data.words
+    near, labels = words == "near", np.unique(words)
     decisions = [
         estimators.NormaClassifier(gamma=3.0, class_weight=by_label)
-        .partial_fit(X, WORDS, labels, sample_weight=by_row)
+        .partial_fit(X, words, labels, sample_weight=by_row)
         .decision_function(X)
         for by_label, by_row in ((None, np.where(near, 3.0, 1.0)), ({"near": 3.0}, None))
     ]
     np.testing.assert_array_equal(*decisions)
     with pytest.raises(ValueError, match="class_weight has the label nowhere, which no row has"):
-        estimators.NormaClassifier(class_weight={"nowhere": 2}).partial_fit(X, WORDS, labels)
+        estimators.NormaClassifier(class_weight={"nowhere": 2}).partial_fit(X, words, labels)
     numbers = [
-        estimators.NormaRegressor(gamma=3.0).partial_fit(X, TARGET, **more).predict(X)
-        for more in ({}, {"sample_weight": TARGET > 40})
+        estimators.NormaRegressor(gamma=3.0).partial_fit(X, data.target, **more).predict(X)
+        for more in ({}, {"sample_weight": data.target > 40})
     ]
     assert np.abs(numbers[0] - numbers[1]).max() > 1e-3
 
 
-def test_probabilities():
+def test_probabilities(data):
     model = estimators.RFClassifier(n_features=100, gamma=3.0, loss="logistic", lam=0.1).fit(
-        X, WORDS
+        data.X, data.words
     )
-    shares = model.predict_proba(X)
+    shares = model.predict_proba(data.X)
     assert shares.shape == (300, 3) and np.allclose(shares.sum(axis=1), 1)
-    assert np.mean(model.classes_[shares.argmax(axis=1)] == WORDS) > 0.9
+    assert np.mean(model.classes_[shares.argmax(axis=1)] == data.words) > 0.9
     assert hasattr(estimators.RFClassifier(), "predict_proba")
 
 
 # ------------------------------------------------------------------ in scikit-learn's hands
 
 
-def test_sparse_random_features_select():
+def test_sparse_random_features_select(data):
+    X, words = data.X, data.words
     selector = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0)
-    Z = selector.fit(X, WORDS).transform(X)
+    Z = selector.fit(X, words).transform(X)
     assert 0 < Z.shape[1] < 400 and Z.shape[1] == len(selector.get_feature_names_out())
-    model = estimators.SparseRFClassifier(n_features=400, lam=3.0, gamma=3.0).fit(X, WORDS)
+    model = estimators.SparseRFClassifier(n_features=400, lam=3.0, gamma=3.0).fit(X, words)
     np.testing.assert_allclose(
         Z @ model.method_.model.coef, model.decision_function(X), rtol=1e-4, atol=1e-4
     )
     assert (
         make_pipeline(clone(selector), LogisticRegression(max_iter=1000))
-        .fit(X, WORDS)
-        .score(X, WORDS)
+        .fit(X, words)
+        .score(X, words)
         > 0.9
     )
-    numbers = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0).fit(X, TARGET)
+    numbers = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0)
+    numbers = numbers.fit(X, data.target)
     assert numbers.method_.task == "regression"
-    assert clone(selector).set_params(lam=1e6).fit(X, WORDS).transform(X).shape == (300, 0)
+    assert clone(selector).set_params(lam=1e6).fit(X, words).transform(X).shape == (300, 0)
 
 
 @each(MAPS)
-def test_the_products_of_features_estimate_the_kernel(estimator):
-    p, few = estimator.get_params(), in_domain(estimator, X[:60])
+def test_the_products_of_features_estimate_the_kernel(estimator, data):
+    p, few = estimator.get_params(), in_domain(estimator, data.X[:60])
     size = {name: 4000 for name in ("n_features", "n_grids") if name in p}
     made = clone(estimator).set_params(**size).fit(few)
     Z = made.transform(few)
@@ -300,15 +327,15 @@ def test_kmer_features():
 
 
 @each(OF_METHODS)
-def test_sparse_rows_are_the_same_rows(estimator):
-    dense = np.where(np.abs(X) < 1.5, 0.0, X)
+def test_sparse_rows_are_the_same_rows(estimator, data):
+    dense = np.where(np.abs(data.X) < 1.5, 0.0, data.X)
     model = clone(estimator).set_params(scaling="none")
-    target = target_of(estimator)
+    target = target_of(data, estimator)
     expected, *found = (
         model.fit(rows, target).predict(rows)
         for rows in (dense, sp.csr_array(dense), sp.coo_matrix(dense))
     )
-    if target is WORDS:
+    if target is data.words:
         assert (np.mean(found == expected, axis=1) > 0.99).all()
     else:
         np.testing.assert_allclose(found, [expected] * 2, rtol=1e-4)
@@ -333,8 +360,9 @@ def test_sparse_rows_may_have_64_bit_indices(estimator):
 
 
 @each([e for e in CLASSIFIERS if "class_weight" in e.get_params()])
-def test_a_class_of_weight_zero_stays_a_class(estimator):
+def test_a_class_of_weight_zero_stays_a_class(estimator, data):
     """As in LogisticRegression; this class is never predicted."""
+    X = data.X
     y = np.arange(300) % 3
     by_rows = clone(estimator).fit(X, y, sample_weight=(y != 1) * 1.0)
     by_class = clone(estimator).set_params(class_weight={1: 0.0}).fit(X, y)
@@ -346,8 +374,9 @@ def test_a_class_of_weight_zero_stays_a_class(estimator):
 
 
 @each(NAMED)
-def test_a_model_file_opens_as_the_estimator(estimator, tmp_path):
-    model = clone(estimator).fit(X, target_of(estimator))
+def test_a_model_file_opens_as_the_estimator(estimator, tmp_path, data):
+    X = data.X
+    model = clone(estimator).fit(X, target_of(data, estimator))
     model.save(tmp_path / "m.npz")
     back = rfx.load(tmp_path / "m.npz")
     assert type(back) is type(model) and back.n_features_in_ == 3
@@ -362,9 +391,9 @@ def test_a_model_file_opens_as_the_estimator(estimator, tmp_path):
     assert clone(back).get_params() == model.get_params()
 
 
-def test_labels_and_names_come_back(tmp_path):
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    for labels in (WORDS, np.digitize(RADIUS, [2.0]) * 7, RADIUS > 2):
+def test_labels_and_names_come_back(tmp_path, data):
+    frame = pandas.DataFrame(data.X, columns=["a", "b", "c"])
+    for labels in (data.words, np.digitize(data.radius, [2.0]) * 7, data.radius > 2):
         model = estimators.RFClassifier(n_features=50, gamma=1.0, lam=1.0).fit(frame, labels)
         model.save(tmp_path / "m.npz")
         back = rfx.load(tmp_path / "m.npz")
@@ -374,8 +403,8 @@ def test_labels_and_names_come_back(tmp_path):
         np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
 
 
-def test_labels_that_no_file_has_are_refused(tmp_path):
-    model = estimators.RFClassifier(n_features=20).fit(X, WORDS)
+def test_labels_that_no_file_has_are_refused(tmp_path, data):
+    model = estimators.RFClassifier(n_features=20).fit(data.X, data.words)
     model.classes_ = np.array([b"a", b"b", b"c"])
     with pytest.raises(ValueError, match="labels of type .S1 can't be saved in a model file"):
         model.save(tmp_path / "m.npz")
@@ -385,9 +414,10 @@ def test_labels_that_no_file_has_are_refused(tmp_path):
 
 
 @each(STREAMING)
-def test_partial_fit_goes_on(estimator, tmp_path):
-    target = target_of(estimator)
-    first = {"classes": np.unique(WORDS)} if target is WORDS else {}
+def test_partial_fit_goes_on(estimator, tmp_path, data):
+    X, words = data.X, data.words
+    target = target_of(data, estimator)
+    first = {"classes": np.unique(words)} if target is words else {}
     # scaling, bandwidth and target mean are learnt from the first part, where they are not the same
     same = {"scaling": "none", "gamma": 0.5, "target_scaling": "none"}
     known = estimator.get_params()
@@ -398,7 +428,7 @@ def test_partial_fit_goes_on(estimator, tmp_path):
     assert parts.n_iter_ > begun.n_iter_
     if whole.method_.name in ("n-pegasos", "norma"):
         assert parts.predict(X).shape == whole.predict(X).shape
-    elif target is WORDS:
+    elif target is words:
         np.testing.assert_array_equal(parts.predict(X), whole.predict(X))
     else:
         np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-6)
@@ -407,15 +437,16 @@ def test_partial_fit_goes_on(estimator, tmp_path):
         rfx.load(tmp_path / "m.npz").partial_fit(X, target)
 
 
-def test_partial_fit_refuses():
+def test_partial_fit_refuses(data):
+    X, words = data.X, data.words
     model = estimators.DoublySGDClassifier(block=16)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        model.partial_fit(X, WORDS)
-    model.partial_fit(X[:64], WORDS[:64], classes=["near", "far", "middle"])
+        model.partial_fit(X, words)
+    model.partial_fit(X[:64], words[:64], classes=["near", "far", "middle"])
     with pytest.raises(ValueError, match="the label .*outside.* is not among the classes"):
         model.partial_fit(X[:2], ["near", "outside"])
     with pytest.raises(ValueError, match="is not the same as on last call"):
-        model.partial_fit(X[:2], WORDS[:2], classes=["near", "outside"])
+        model.partial_fit(X[:2], words[:2], classes=["near", "outside"])
     assert not hasattr(estimators.KSDCAClassifier(), "partial_fit")
 
 

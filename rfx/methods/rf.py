@@ -259,7 +259,9 @@ class SparseRF(LinearMethod):
         Z = clock.timed("features", feature_matrix, feature_map, problem.X, 1.0, limit)
         Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
         limits = budget(problem, self)
-        outputs = [path_l1(Z, y, lams, loss, limits) for y in Y.T]
+        # rows on workers have columns, but no transpose
+        columns = [Y[:, output] for output in range(Y.shape[1])]
+        outputs = [path_l1(Z, y, lams, loss, limits) for y in columns]
         solutions = [stack(list(of_lam)) for of_lam in zip(*outputs)]
         return [self._fitted(feature_map, one, clock) for one in solutions]
 

@@ -532,10 +532,6 @@ class CholeskyFactor(Values):
         found = backward(self.array, forward(self.array, self._put(B.reshape(len(B), -1))))
         return self.accelerator.get(found).reshape(B.shape)
 
-    def leading(self, count: int) -> CholeskyFactor:
-        """The factor of the first rows and columns of A."""
-        return CholeskyFactor(self.accelerator, self.array[:count, :count])
-
     def inverse_diagonal(self, last: int | None = None) -> np.ndarray:
         """The `last` entries, by default all (n,), of the diagonal of A^-1: the squared lengths of
         the columns of L^-1.

@@ -401,6 +401,8 @@ class InputSearch:
         trials = []
         errors = {one: np.zeros(0) for one in self._best_iterates()}
         for some in filter(None, (leaves[::4], leaves[2::4], leaves[1::2])):
+            if len(errors) == 1:
+                break
             round_number += 1
             for one in errors:
                 own = errors_in_leaves(one.kernel, self._mapped(one), some, self.seed)
@@ -412,16 +414,20 @@ class InputSearch:
         return chosen, round_number, trials
 
     def _best_iterates(self) -> list[Combination]:
-        """The best iterate of each form of a metric, for every scaling and kernel."""
-        best = []
+        """The best iterate of each form of a metric, for every scaling and kernel, without those
+        far above the lowest error.
+        """
+        errors: dict[Combination, float] = {}
         for pair, machines in self._machines.items():
             values = {(form, n): rated(form, [one]) for (form, n), one in machines.items()}
             steps_of_form: dict[str, int] = {}
             # the lowest error comes last
             for form, steps in sorted(values, key=values.__getitem__, reverse=True):
                 steps_of_form[form] = steps
-            best += [Combination(*pair, *iterate) for iterate in steps_of_form.items()]
-        return best
+            for iterate in steps_of_form.items():
+                errors[Combination(*pair, *iterate)] = values[iterate]
+        most = (1 + SLACK) * min(errors.values())
+        return [combination for combination, error in errors.items() if error <= most]
 
     def _leaves(self, scaler: Scaler) -> list[Problem]:
         """Some leaves, with different rows, of a tree of raw rows in the space of a metric."""

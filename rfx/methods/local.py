@@ -15,9 +15,10 @@ import itertools
 import logging
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import singledispatch
-from typing import Any, ClassVar
+from functools import partial, singledispatch
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -82,12 +83,13 @@ from rfx.methods.kernel import (
     rows_arrays,
 )
 from rfx.model import Array
-from rfx.operators.kernel import LeaveOneOut, left_out, moved_mean, products
+from rfx.operators.kernel import coefficients, left_out, moved_mean, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
 from rfx.types import Inputs, JsonObject, KernelParams
 
 log = logging.getLogger(__name__)
+T = TypeVar("T", bound="MetricFit")
 KERNELS = ("laplacian-l2", "laplacian")
 # The arrays of a model apart from those of its tree: the rows, and the machines of the leaves.
 ARRAYS = {
@@ -114,7 +116,9 @@ ARRAYS = {
 }
 OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
 # Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
-CHOOSING = 1000
+CHOOSING = 700
+# Maximum rows of a leaf that are few for a full metric.
+FEW = 1000
 # A metric, or a mean of two machines, must reduce the leave-one-out error by this fraction.
 GAIN = 0.005
 # Ridge parameters of the linear machine of a leaf, as multiples of the mean squared singular value,
@@ -537,25 +541,21 @@ def _leaf(rows: Problem, method: Local, last: int) -> Leaf:
         # a single row, or its copies, can't be predicted without it
         alone = np.nan if len(Y) < 2 else 0.0
         return Leaf(offset, offset - moved_mean(Y - offset, own, _groups(rows)) + alone)
-    fits = [
-        _machine(place, kernel, rows, offset, method, last)
-        for place, kernel in enumerate(method.kernels)
-        if not place or X.shape[1] <= LEAF_WIDEST
-    ]
-    (first, out), (second, other) = fits[0], fits[-1]
-    share = _share(rows, out, other)
-    out = out + share * (other - out)
+    fits = _kernel_fits(LeafRows(rows, offset, last), method)
+    first, second = fits[0], fits[-1]
+    share = _share(rows, first.out, second.out)
+    out = first.out + share * (second.out - first.out)
     of_line, constant, line = 0.0, offset, out
     slope = np.zeros((X.shape[1], len(offset)))
     text = scipy.sparse.issparse(X)
     if method.mixed and not text and X.size * min(X.shape) <= LINEAR_WORK:
         slope, constant, line = _linear(rows, offset, last)
         of_line = _share(rows, out, line)
-    machines = (
-        replace(machine, coef=(1 - of_line) * weight * machine.coef)
-        for machine, weight in ((first, 1 - share), (second, share))
-        if weight and of_line < 1
-    )
+    machines = []
+    for fit, weight in ((first, 1 - share), (second, share)):
+        if weight and of_line < 1:
+            machine = fit.machine(method.kernels.index(fit.kernel))
+            machines.append(replace(machine, coef=(1 - of_line) * weight * machine.coef))
     values = np.full(Y.shape, np.nan)
     values[-last:] = out + of_line * (line - out)
     offset = offset + of_line * (constant - offset)
@@ -632,31 +632,6 @@ def _linear_left_out(
     return residuals
 
 
-def _machine(
-    place: int, kernel: str, rows: Problem, offset: np.ndarray, method: Local, last: int
-) -> tuple[Machine, np.ndarray]:
-    """The machine of a kernel, and the decision values of the last rows by that without each."""
-    leaf = LeafRows(rows, offset, last)
-    full = "full" in allowed(FORMS, rows.X, kernel)
-    # a metric learnt from fewer rows than inputs only seems to improve their errors
-    steps = method.leaf_steps if rows.n_inputs < leaf.n_learning else 0
-    # the metric of few rows owes much to them
-    few = full and not leaf.judged and rows.n_rows <= CHOOSING
-    optimism = OPTIMISM * rows.n_inputs / rows.n_rows if few else 0.0
-    fit = _leaf_fit(leaf, kernel, method, None, None if method.lam == AUTO else method.lam)
-    machine, out = fit.machine(place), fit.out
-    for _ in range(steps):
-        metric = fit.next_metric(full, method.seed)
-        if metric is None:
-            break
-        del fit  # the kernel values, before there are others
-        fit = _leaf_fit(leaf, kernel, method, metric, machine.lam)
-        if (1 + optimism) * fit.error > (1 - GAIN) * machine.error:
-            break
-        machine, out = fit.machine(place), fit.out
-    return machine, out
-
-
 @dataclass(frozen=True)
 class LeafRows:
     """The rows of a leaf, of which the last are left out.
@@ -680,6 +655,16 @@ class LeafRows:
         return np.ones(self.rows.n_rows) if self.rows.weights is None else self.rows.weights
 
     @property
+    def targets(self) -> np.ndarray:
+        """(n, k) minus their mean."""
+        return self.rows.Y - self.offset
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """(n,) the groups of rows that are left out together."""
+        return _groups(self.rows)
+
+    @property
     def judged(self) -> bool:
         """Whether the last rows judge a metric of the others; if not, all rows judge their own."""
         return self.last < self.rows.n_rows
@@ -696,8 +681,8 @@ class LeafRows:
 
 
 @dataclass(frozen=True)
-class LeafFit:
-    """Kernel ridge regression of a leaf with one metric.
+class MetricFit:
+    """Kernel ridge regression with one metric, of the rows of a leaf that learn metrics.
 
     Parameters
     ----------
@@ -706,14 +691,10 @@ class LeafFit:
     params : dict
         The kernel's.
     metric : Metric or None
-    Z : array, (n, d)
+    Z : array, (m, d)
         The rows, mapped by the metric.
-    K : array, (n, n)
-        Their kernel values.
     lam : float
-    solved : LeaveOneOut
-    out : array, (last, k)
-        Decision values of the last rows by the machine without each.
+    coef : array, (m, k)
     error : float
         The criterion of the choice.
     """
@@ -723,17 +704,37 @@ class LeafFit:
     params: KernelParams
     metric: Metric | None
     Z: Inputs
-    K: Any
     lam: float
-    solved: LeaveOneOut
-    out: np.ndarray
+    coef: np.ndarray
     error: float
 
+    def next_metric(self, full: bool, seed: int) -> Metric | None:
+        """The metric of the gradients of the machine; None if it is constant."""
+        weights = part(self.leaf.rows.weights, slice(self.leaf.n_learning))
+        return next_metric(
+            self.kernel, self.Z, self.coef, self.params, self.metric, full, weights, seed
+        )
+
+
+@dataclass(frozen=True)
+class LeafFit(MetricFit):
+    """Kernel ridge regression of all rows of a leaf with one metric.
+
+    Parameters
+    ----------
+    fitted : array, (n, k)
+        Values of the machine at its rows, without the offset.
+    out : array, (last, k)
+        Decision values of the last rows by the machine without each.
+    """
+
+    fitted: np.ndarray
+    out: np.ndarray
+
     def machine(self, place: int) -> Machine:
-        """The machine of all rows, with its certificate; place: of its kernel."""
-        coef, Y, weights = self.solved.coef, self.leaf.rows.Y, self.leaf.weights
-        T = Y - self.leaf.offset
-        fitted = products(self.K, coef)
+        """The machine with its certificate; place: of its kernel."""
+        coef, fitted, weights = self.coef, self.fitted, self.leaf.weights
+        T = self.leaf.targets
         loss = np.sum(weights * np.square(T - fitted).sum(axis=1))
         objective = float(self.lam * np.sum(coef * fitted) + loss) / 2
         remainder = T - fitted - self.lam * coef / weights[:, None]
@@ -746,37 +747,100 @@ class LeafFit:
             error=self.error,
             objective=objective,
             gap=gap,
-            rounding=kernels.rounding_error(coef, np.abs(Y).max(axis=0)),
+            rounding=kernels.rounding_error(coef, np.abs(self.leaf.rows.Y).max(axis=0)),
             map=None if self.metric is None else self.metric.map,
         )
 
-    def next_metric(self, full: bool, seed: int) -> Metric | None:
-        """The metric of the gradients of the machine of the rows that learn; None if it is
-        constant.
-        """
-        leaf, learning = self.leaf, slice(self.leaf.n_learning)
-        coef = self.solved.others if leaf.judged else self.solved.coef
-        weights = part(leaf.rows.weights, learning)
-        Z = self.Z[learning]
-        return next_metric(self.kernel, Z, coef, self.params, self.metric, full, weights, seed)
+
+def _kernel_fits(leaf: LeafRows, method: Local) -> list[LeafFit]:
+    """The machines of a leaf, one of each kernel."""
+    fits: list[LeafFit] = []
+    wide = leaf.rows.n_inputs > LEAF_WIDEST
+    for kernel in method.kernels[:1] if wide else method.kernels:
+        if method.lam == AUTO:
+            # the best lambdas of two kernels are often close
+            lam = _best_lam(leaf, kernel, method.seed, near=fits[0].lam if fits else LEAF_LAM)
+        else:
+            lam = float(method.lam)
+        fits.append(_kernel_fit(leaf, kernel, method, lam))
+    return fits
 
 
-def _leaf_fit(
-    leaf: LeafRows, kernel: str, method: Local, metric: Metric | None, lam: float | None
-) -> LeafFit:
-    """Solve the machine of a leaf; lam: None for the best one."""
-    rows, seed = leaf.rows, method.seed
-    T, weights, groups = rows.Y - leaf.offset, leaf.weights, _groups(rows)
-    Z = rows.X if metric is None else metric.transform(rows.X)
-    params = bandwidth(kernel, Z, seed, LEAF_WIDTHS.get(kernel, METRIC_WIDTH))
-    K = kernels.values(kernel, Z, Z, params)
-    if lam is None:
-        lam = _best_lam(K, T, weights, groups, seed)
+def _kernel_fit(leaf: LeafRows, kernel: str, method: Local, lam: float) -> LeafFit:
+    """The machine of a kernel with the metric of the lowest error."""
+    n_inputs, seed = leaf.rows.n_inputs, method.seed
+    full = "full" in allowed(FORMS, leaf.rows.X, kernel)
+    # a metric learnt from fewer rows than inputs only seems to improve their errors
+    steps = method.leaf_steps if n_inputs < leaf.n_learning else 0
+    fit_all = partial(_fit_all, leaf, kernel, seed)
+    if leaf.judged and steps:
+        learning = partial(_fit_learning, leaf, kernel, seed)
+        learnt = _best_metric(learning, lam, steps, full, seed)
+        return fit_all(learnt.metric, learnt.lam)
+    # the metric of few rows owes much to them
+    few = full and not leaf.judged and leaf.rows.n_rows <= FEW
+    optimism = OPTIMISM * n_inputs / leaf.rows.n_rows if few else 0.0
+    return _best_metric(fit_all, lam, steps, full, seed, optimism)
+
+
+def _best_metric(
+    fit: Callable[[Metric | None, float], T],
+    lam: float,
+    steps: int,
+    full: bool,
+    seed: int,
+    optimism: float = 0.0,
+) -> T:
+    """The last of the machines that `fit` returns for a metric and lambda, while each metric that
+    the one before teaches reduces the error; optimism: by which an error is too small.
+    """
+    best = fit(None, lam)
+    for _ in range(steps):
+        metric = best.next_metric(full, seed)
+        if metric is None:
+            break
+        one = fit(metric, best.lam)
+        if (1 + optimism) * one.error > (1 - GAIN) * best.error:
+            break
+        best = one
+    return best
+
+
+def _fit_learning(
+    leaf: LeafRows, kernel: str, seed: int, metric: Metric | None, lam: float
+) -> MetricFit:
+    """The machine of the rows that learn, judged by its values at the others: an eighth of the work
+    of one of all rows.
+    """
+    Z, params = _mapped(leaf, kernel, metric, seed)
+    n = leaf.n_learning
+    K = kernels.values(kernel, Z[:n], Z[:n], params)
+    unit = 1 / leaf.weights[:n]
     # a lambda that suits some of the rows may be too small for all of them
-    while not (solved := left_out(K, T, lam, 1 / weights, groups, leaf.last, centred=True)):
+    while (coef := coefficients(K, leaf.targets[:n], lam, unit)) is None:
         lam *= 10
-    out = rows.Y[-leaf.last :] - solved.residuals
-    return LeafFit(leaf, kernel, params, metric, Z, K, lam, solved, out, leaf.criterion(out))
+    out = leaf.offset + kernels.decision(kernel, params, Z[:n], coef, Z[n:])
+    return MetricFit(leaf, kernel, params, metric, Z[:n], lam, coef, leaf.criterion(out))
+
+
+def _fit_all(leaf: LeafRows, kernel: str, seed: int, metric: Metric | None, lam: float) -> LeafFit:
+    """The machine of all rows, judged by leaving each of the last rows out."""
+    Z, params = _mapped(leaf, kernel, metric, seed)
+    targets, unit = leaf.targets, 1 / leaf.weights
+    K = kernels.values(kernel, Z, Z, params)
+    while not (solved := left_out(K, targets, lam, unit, leaf.groups, leaf.last, centred=True)):
+        lam *= 10
+    out = leaf.rows.Y[-leaf.last :] - solved.residuals
+    error, fitted = leaf.criterion(out), products(K, solved.coef)
+    return LeafFit(leaf, kernel, params, metric, Z, lam, solved.coef, error, fitted, out)
+
+
+def _mapped(
+    leaf: LeafRows, kernel: str, metric: Metric | None, seed: int
+) -> tuple[Inputs, KernelParams]:
+    """The rows (n, d) mapped by a metric, and the kernel's parameters for these."""
+    Z = leaf.rows.X if metric is None else metric.transform(leaf.rows.X)
+    return Z, bandwidth(kernel, Z, seed, LEAF_WIDTHS.get(kernel, METRIC_WIDTH))
 
 
 def _groups(rows: Problem) -> np.ndarray | None:
@@ -785,19 +849,22 @@ def _groups(rows: Problem) -> np.ndarray | None:
     return constraint.values if constraint is not None and constraint.by == "groups" else None
 
 
-def _best_lam(
-    K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: np.ndarray | None, seed: int
-) -> float:
-    """The lambda with the lowest leave-one-out squared error on some of the rows."""
-    some = random_rows(len(K), CHOOSING, seed=seed)
-    K, T, weights, groups = K[np.ix_(some, some)], T[some], weights[some], part(groups, some)
-    T = T - np.average(T, axis=0, weights=weights)
+def _best_lam(leaf: LeafRows, kernel: str, seed: int, near: float) -> float:
+    """The lambda with the lowest leave-one-out squared error on some of the rows; near: where the
+    search begins.
+    """
+    some = random_rows(leaf.rows.n_rows, CHOOSING, seed=seed)
+    Z, params = _mapped(leaf, kernel, None, seed)
+    K = kernels.block(kernel, Z[some], Z[some], params)
+    targets, weights, groups = leaf.targets[some], leaf.weights[some], part(leaf.groups, some)
+    targets = targets - np.average(targets, axis=0, weights=weights)
 
     def error(lam: float) -> float:
-        solved = left_out(K, T, lam, 1 / weights, groups, centred=True)
+        solved = left_out(K, targets, lam, 1 / weights, groups, centred=True)
         return float(weights @ np.square(solved.residuals).sum(axis=1)) if solved else math.inf
 
-    best, least = best_lam(LEAF_LAMS, LEAF_LAM, error)
+    first = min(LEAF_LAMS, key=lambda lam: abs(math.log(lam / near)))
+    best, least = best_lam(LEAF_LAMS, first, error)
     errors = {best: least} | {lam: error(lam) for lam in (best * LEAF_BESIDE, best / LEAF_BESIDE)}
     return min(errors, key=errors.__getitem__)
 

@@ -162,13 +162,10 @@ class LeaveOneOut(NamedTuple):
         Of the machine of all rows.
     residuals : array, (m, k)
         Of the last rows by the machine without each of them.
-    others : array, (n - m, k)
-        Coefficients of the machine of the rows before these.
     """
 
     coef: np.ndarray
     residuals: np.ndarray
-    others: np.ndarray
 
 
 def left_out(
@@ -206,6 +203,35 @@ def left_out(
     n, k = Y.shape
     shift = lam * np.ones(n) * unit
     targets = np.column_stack([Y, np.ones(n)]) if centred else Y
+    solved = _solved(K, targets, shift, k)
+    if solved is None:
+        return None
+    factor, coef = solved
+    before = 0 if last is None or groups is not None else n - last
+    residuals = _residuals(factor, coef, groups, n - before)
+    if centred:
+        # residuals are linear in the targets; those of ones tell what another mean changes
+        moved = moved_mean(Y, 1 / (np.ones(n) * unit), groups)[before:]
+        residuals = residuals[:, :k] + moved * residuals[:, k:]
+    return LeaveOneOut(coef[:, :k], residuals)
+
+
+def coefficients(
+    K: np.ndarray | device.Values, Y: np.ndarray, lam: float, unit: Any = 1.0
+) -> np.ndarray | None:
+    """The coefficients (n, k) of kernel ridge regression without the errors of `left_out`; None if
+    the system is singular in float64.
+    """
+    solved = _solved(K, Y, lam * np.ones(len(Y)) * unit, Y.shape[1])
+    return None if solved is None else solved[1]
+
+
+def _solved(
+    K: np.ndarray | device.Values, targets: np.ndarray, shift: np.ndarray, k: int
+) -> tuple[linear_algebra.Factor | device.CholeskyFactor, np.ndarray] | None:
+    """(the factor of K plus `shift` on the diagonal, the coefficients), in float32 if that is
+    accurate for the first k targets, else in float64; None if the system is singular there.
+    """
     for dtype in (np.float32, np.float64):
         try:
             factor = linear_algebra.factored(K, shift, dtype)
@@ -213,17 +239,8 @@ def left_out(
             continue
         coef = factor.solve(targets)
         correction = factor.solve(targets - products(K, coef) - shift[:, None] * coef)
-        if np.linalg.norm(correction[:, :k]) > ACCURATE * np.linalg.norm(coef[:, :k]):
-            continue
-        coef += correction
-        before = n - (n if last is None or groups is not None else last)
-        others = factor.leading(before).solve(Y[:before]) if before else Y[:0]
-        residuals = _residuals(factor, coef, groups, n - before)
-        if centred:
-            # residuals are linear in the targets; those of ones tell what another mean changes
-            moved = moved_mean(Y, 1 / (np.ones(n) * unit), groups)[before:]
-            residuals = residuals[:, :k] + moved * residuals[:, k:]
-        return LeaveOneOut(coef[:, :k], residuals, others)
+        if np.linalg.norm(correction[:, :k]) <= ACCURATE * np.linalg.norm(coef[:, :k]):
+            return factor, coef + correction
     return None
 
 

@@ -91,10 +91,6 @@ class Factor:
         """A^-1 B in float64 for B (n,) or (n, k)."""
         return solve(self.array, B).reshape(B.shape).astype(np.float64)
 
-    def leading(self, count: int) -> Factor:
-        """The factor of the first rows and columns of A."""
-        return Factor(np.asfortranarray(self.array[:count, :count]))
-
     def inverse_diagonal(self, last: int | None = None) -> np.ndarray:
         """The `last` entries, by default all (n,), of the diagonal of A^-1, which depend on as many
         rows of L only; the factor is overwritten.

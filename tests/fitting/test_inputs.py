@@ -286,17 +286,37 @@ def choose(X, Y, task="regression", leaf_rows=None, **candidates):
     return search.run(SearchBudget(), refine=True)
 
 
-def test_the_best_combinations_are_compared_again_in_leaves(few_rows_choose, set_sizes):
-    few_rows_choose(200)
-    set_sizes(metric_learning, FOLDED=100)
-    X = np.random.default_rng(1).uniform(-1, 1, (4000, 6))
-    Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
+def rounds_in_leaves(X, Y):
+    """The trials of each round in leaves, and what was chosen."""
     given = {"scalings": ("standard",), "forms": ("diagonal",)}
     alone, compared = choose(X, Y, **given), choose(X, Y, leaf_rows=500, **given)
     first = alone.steps[0].chosen[-1] + 1
-    rounds = [[row for row in compared.steps[0].tried if row[-2] == first + k] for k in range(3)]
+    trials = compared.steps[0].tried
+    rounds = ([row for row in trials if row[-2] == first + k] for k in range(3))
+    return [one for one in rounds if one], compared.steps[0].chosen
+
+
+def test_the_best_combinations_are_compared_again_in_leaves(few_rows_choose, set_sizes):
+    few_rows_choose(200)
+    set_sizes(metric_learning, FOLDED=100)
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (4000, 6))
+    Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None] + 0.7 * rng.normal(size=(4000, 1))
+    rounds, chosen = rounds_in_leaves(X, Y)
     assert list(map(len, rounds)) == [6, 3, 2]
-    assert compared.steps[0].chosen == min(rounds[-1], key=lambda row: row[-1])[:-1]
+    assert chosen == min(rounds[-1], key=lambda row: row[-1])[:-1]
+
+
+def test_leaves_compare_no_combination_far_above_the_lowest_error(few_rows_choose, set_sizes):
+    """A metric halves the error, so that none without one is compared again."""
+    few_rows_choose(200)
+    set_sizes(metric_learning, FOLDED=100)
+    X = np.random.default_rng(1).uniform(-1, 1, (4000, 6))
+    rounds, chosen = rounds_in_leaves(X, np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None])
+    assert {form for rows in rounds for _, _, form, *_ in rows} == {"diagonal"}
+    # a single combination is not compared with itself
+    assert min(map(len, rounds)) > 1
+    assert chosen == min(rounds[-1], key=lambda row: row[-1])[:-1]
 
 
 @pytest.mark.parametrize("n_inputs, way", [(20, "leave-one-out"), (80, "cross-validated")])

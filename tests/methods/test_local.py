@@ -19,7 +19,7 @@ from rfx.features.partition import Partition
 from rfx.fitting.problem import Problem
 from rfx.losses import get_loss
 from rfx.methods.local import KERNELS, LINEAR_LAMS, SEVERAL_ERROR, _linear
-from rfx.operators.kernel import left_out
+from rfx.operators.kernel import coefficients, left_out
 
 FIXED = {"scaling": "none", "metric": "none", "kernel": "laplacian-l2"}
 
@@ -56,8 +56,9 @@ def local(**options):
 def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted, rng, values, K):
     weights = rng.uniform(0.5, 2, 60) if weighted else np.ones(60)
     A, Y = K[:60, :60] + np.diag(lam / weights), values[:60, None]
-    coef, residuals, _ = left_out(K[:60, :60], Y, lam, 1 / weights)
+    coef, residuals = left_out(K[:60, :60], Y, lam, 1 / weights)
     np.testing.assert_allclose(coef, np.linalg.solve(A, Y), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(coef, coefficients(K[:60, :60], Y, lam, 1 / weights))
     for out in (0, 17, 59):
         rest = np.delete(np.arange(60), out)
         alpha = np.linalg.solve(A[np.ix_(rest, rest)], Y[rest])
@@ -68,7 +69,7 @@ def test_rows_of_a_group_are_left_out_together(values, K):
     # some rows are groups of their own
     groups, Y = np.minimum(np.arange(60) % 25, np.arange(60)), values[:60, None]
     groups[50:] = np.arange(50, 60)
-    _, residuals, _ = left_out(K[:60, :60], Y, 0.1, groups=groups)
+    _, residuals = left_out(K[:60, :60], Y, 0.1, groups=groups)
     for group in (0, 7, 55):
         out, rest = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
         alpha = np.linalg.solve(K[np.ix_(rest, rest)] + 0.1 * np.eye(len(rest)), Y[rest])

@@ -393,7 +393,7 @@ def _rows_without_choice(
     what the choice of the inputs left open, such as lambda.
     """
     problem, seed = prepared.problem, trainer.method.seed
-    free = unused(problem, seed)
+    free = unused(problem, prepared.method)
     if free is not None:
         return _rows_of_solution(prepared, np.where(free[:, None], decision, np.nan))
     number = _number_of_folds(problem)

@@ -42,6 +42,7 @@ from rfx.fitting.metric_learning import (
     rated,
     recursions,
     sampled,
+    teaching,
 )
 from rfx.fitting.options import (
     AUTO,
@@ -230,7 +231,9 @@ class InputSearch:
             chosen, last, further = self._compare_in_leaves(chosen, last)
             tried += further
         machine = self._machines[chosen.pair][chosen.iterate]
-        if refine and not self.leaf_rows:
+        if self.leaf_rows is not None and not evidence.limits:
+            machine = replace(machine, metric=self._taught(chosen) or machine.metric)
+        elif self.leaf_rows is None and refine:
             machine = self._sample(chosen.scaling, self.rows.n_rows).refined(chosen.kernel, machine)
         count = self.rows.n_rows
         trace = replace(
@@ -241,7 +244,8 @@ class InputSearch:
             chosen=[*chosen, last],
         )
         options = dict(zip(INPUTS, (*chosen[:3], chosen.steps or None)))
-        return ResolvedInputs(self._mapped(chosen), options, [trace], machine)
+        scaler = replace(self._scaler(chosen.scaling), metric=machine.metric)
+        return ResolvedInputs(scaler, options, [trace], machine)
 
     # ---------------------------------------------------------------- rows
 
@@ -280,6 +284,16 @@ class InputSearch:
             scaler = Scaler.fit(self.rows.X, scaling, self.rows.weights, self.seed)
             self._scaled[scaling] = scaler.transform(self.rows.X)
         return self._scaled[scaling]
+
+    def _taught(self, chosen: Combination) -> Metric | None:
+        """The metric of a combination, learnt again from more rows than the choice used; None if
+        there are no more.
+        """
+        if not _has_more_rows(self.problem) or not chosen.steps:
+            return None
+        some = self._raw(teaching(self.problem.n_rows, self.X.shape[1], self.seed))
+        scaled = self._scaler(chosen.scaling).transform(some.X, dtype=self.dtype)
+        return _taught(replace(some, X=scaled), chosen.kernel, *chosen.iterate, self.seed)
 
     # ---------------------------------------------------------------- rounds
 
@@ -458,6 +472,18 @@ def _rows_of(evidence: Evidence) -> list[list[Any]]:
     ]
 
 
+def _has_more_rows(problem: Problem) -> bool:
+    """Whether there are more rows from which a method with leaves learns a metric again."""
+    size = problem.n_rows, problem.n_inputs
+    return not problem.constrained and len(teaching(*size, 0)) > len(sampled(*size, 0))
+
+
+def _taught(rows: Problem, kernel: str, form: str, steps: int, seed: int) -> Metric | None:
+    """The metric that scaled rows teach; None if a machine is constant."""
+    rows.doing("learning the metric from more rows")
+    return Sample.of(rows, rows.n_rows, seed).taught(kernel, form, steps)
+
+
 def errors_in_leaves(
     kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int
 ) -> list[float]:
@@ -569,5 +595,9 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> ResolvedInp
         tried=[[*count, value] for count, value in scores.items()],
         chosen=[form, steps],
     )
-    scaler = replace(scaler, metric=metrics[form, steps])
+    metric = metrics[form, steps]
+    if "leaf_rows" in method.options and steps and _has_more_rows(problem):
+        rows = problem.rows(teaching(n, problem.n_inputs, method.seed))
+        metric = _taught(rows, kernel, form, steps, method.seed) or metric
+    scaler = replace(scaler, metric=metric)
     return ResolvedInputs(scaler, options, [] if fixed else [trace])

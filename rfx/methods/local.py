@@ -348,7 +348,7 @@ def grown_cell(
     constraint, loss = repeats.find_constraint(X), get_loss("squared")
     problem = Problem(X, Y, loss, task, weights, constraint=constraint, measure=method.measure)
     # by the numbers of all rows, as on one machine
-    free = unsampled(n_rows, problem.n_inputs, method.seed)
+    free = unsampled(n_rows, problem.n_inputs, method)
     free = free[numbers] if free.sum() >= OTHERS else np.ones(len(X), bool)
     cell = _cell(method, problem, partition, blocks, top.place(X)[number], free)
     blocks = [numbers[rows] for rows in blocks]
@@ -361,7 +361,7 @@ def _judges(method: Local, problem: Problem, n_leaves: int) -> np.ndarray | None
     """
     if problem.constrained:
         return None
-    free = unused(problem, method.seed)
+    free = unused(problem, method)
     return np.ones(problem.n_rows, bool) if free is None and n_leaves > 1 else free
 
 

@@ -19,6 +19,7 @@ from rfx.fitting.input_selection import Candidates, InputSearch
 from rfx.fitting.options import LAMS, LOO_FACTORS, SAMPLE, WIDTHS
 from rfx.fitting.problem import Problem
 from rfx.fitting.selection import Point, SearchBudget, SearchGrid
+from rfx.fitting.training import Trainer
 from rfx.kernels import KERNELS, block, scaled_family
 from rfx.losses import Squared
 
@@ -317,6 +318,24 @@ def test_leaves_compare_no_combination_far_above_the_lowest_error(few_rows_choos
     # a single combination is not compared with itself
     assert min(map(len, rounds)) > 1
     assert chosen == min(rounds[-1], key=lambda row: row[-1])[:-1]
+
+
+def test_a_method_with_leaves_learns_its_metric_from_more_rows(few_rows_choose, set_sizes):
+    few_rows_choose(300)
+    set_sizes(metric_learning, FOLDED=100, OTHERS=100)
+    X, y = planted(1000, 4)
+    trainer = Trainer(methods.get("local").of({"task": "regression"}), predicts_left_out=True)
+    chosen = trainer.fit(X, y)
+    assert chosen.info["explicit"]["metric"] != "none"
+    # the other rows judge the leaf
+    assert np.isfinite(chosen.left_out.decision).sum() == 250
+    again = methods.create("local", task="regression", **chosen.info["explicit"]).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), chosen.predict(X))
+    set_sizes(metric_learning, TEACHING_ROWS=0)
+    few = trainer.fit(X, y)
+    assert few.info["explicit"] == chosen.info["explicit"]
+    assert np.isfinite(few.left_out.decision).sum() == 500
+    assert not np.array_equal(few.predict(X), chosen.predict(X))
 
 
 @pytest.mark.parametrize("n_inputs, way", [(20, "leave-one-out"), (80, "cross-validated")])

@@ -116,9 +116,7 @@ ARRAYS = {
 }
 OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
 # Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
-CHOOSING = 700
-# Maximum rows of a leaf that are few for a full metric.
-FEW = 1000
+CHOOSING = 1000
 # A metric, or a mean of two machines, must reduce the leave-one-out error by this fraction.
 GAIN = 0.005
 # Ridge parameters of the linear machine of a leaf, as multiples of the mean squared singular value,
@@ -778,7 +776,7 @@ def _kernel_fit(leaf: LeafRows, kernel: str, method: Local, lam: float) -> LeafF
         learnt = _best_metric(learning, lam, steps, full, seed)
         return fit_all(learnt.metric, learnt.lam)
     # the metric of few rows owes much to them
-    few = full and not leaf.judged and leaf.rows.n_rows <= FEW
+    few = full and not leaf.judged and leaf.rows.n_rows <= CHOOSING
     optimism = OPTIMISM * n_inputs / leaf.rows.n_rows if few else 0.0
     return _best_metric(fit_all, lam, steps, full, seed, optimism)
 

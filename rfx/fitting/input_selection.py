@@ -42,7 +42,7 @@ from rfx.fitting.metric_learning import (
     rated,
     recursions,
     sampled,
-    teaching,
+    taught_again,
 )
 from rfx.fitting.options import (
     AUTO,
@@ -286,14 +286,14 @@ class InputSearch:
         return self._scaled[scaling]
 
     def _taught(self, chosen: Combination) -> Metric | None:
-        """The metric of a combination, learnt again from more rows than the choice used; None if
-        there are no more.
-        """
-        if not _has_more_rows(self.problem) or not chosen.steps:
-            return None
-        some = self._raw(teaching(self.problem.n_rows, self.X.shape[1], self.seed))
-        scaled = self._scaler(chosen.scaling).transform(some.X, dtype=self.dtype)
-        return _taught(replace(some, X=scaled), chosen.kernel, *chosen.iterate, self.seed)
+        """The metric of a combination, learnt again; see `taught_again`."""
+
+        def scaled(numbers: np.ndarray) -> Problem:
+            some = self._raw(numbers)
+            X = self._scaler(chosen.scaling).transform(some.X, dtype=self.dtype)
+            return replace(some, X=X)
+
+        return taught_again(self.problem, scaled, chosen.kernel, chosen.iterate, self.seed)
 
     # ---------------------------------------------------------------- rounds
 
@@ -472,18 +472,6 @@ def _rows_of(evidence: Evidence) -> list[list[Any]]:
     ]
 
 
-def _has_more_rows(problem: Problem) -> bool:
-    """Whether there are more rows from which a method with leaves learns a metric again."""
-    size = problem.n_rows, problem.n_inputs
-    return not problem.constrained and len(teaching(*size, 0)) > len(sampled(*size, 0))
-
-
-def _taught(rows: Problem, kernel: str, form: str, steps: int, seed: int) -> Metric | None:
-    """The metric that scaled rows teach; None if a machine is constant."""
-    rows.doing("learning the metric from more rows")
-    return Sample.of(rows, rows.n_rows, seed).taught(kernel, form, steps)
-
-
 def errors_in_leaves(
     kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int
 ) -> list[float]:
@@ -565,27 +553,38 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> ResolvedInp
     """The scaler with the metric requested by --metric, learnt from the problem's rows, which it
     scaled.
     """
-    forms = _forms(method.metric)
-    fixed = method.metric_steps
-    kernel = learner(method.get("kernel"))
-    n = problem.n_rows
-    if n < FEWEST or problem.undivided:
+    if problem.n_rows < FEWEST or problem.undivided:
         return ResolvedInputs(scaler, {"metric": "none", "metric_steps": None}, [])
+    forms, seed = _forms(method.metric), method.seed
+    fixed = method.metric_steps if len(forms) == 1 else None
+    kernel = learner(method.get("kernel"))
+    sample = Sample.of(problem, ROWS, seed)
     own = allowed(forms, problem.X, kernel)
-    sample = Sample.of(problem, ROWS, method.seed)
-    fixed = fixed if len(forms) == 1 else None
+    iterate, metric, trace = _best_metric(sample, kernel, own, fixed)
+    if "leaf_rows" in method.options:
+        metric = taught_again(problem, problem.rows, kernel, iterate, seed) or metric
+    form, steps = iterate
+    options = {"metric": form, "metric_steps": steps or None}
+    return ResolvedInputs(replace(scaler, metric=metric), options, [] if fixed else [trace])
+
+
+def _best_metric(
+    sample: Sample, kernel: str, forms: Sequence[str], fixed: int | None
+) -> tuple[Iterate, Metric | None, ChoiceTrace]:
+    """The iterate of the lowest error, or that of a fixed number of iterations; its metric; and the
+    trials.
+    """
     in_folds = folded(sample.problem) and not fixed
     samples = sample.folds() if in_folds else [sample]
-    scores = dict[tuple[str, int], float]()
-    metrics = dict[tuple[str, int], Metric | None]()
-    for key, made in recursions(samples, kernel, own, fixed or METRIC_STEPS, bool(fixed)):
+    scores: dict[Iterate, float] = {}
+    metrics: dict[Iterate, Metric | None] = {}
+    for key, made in recursions(samples, kernel, forms, fixed or METRIC_STEPS, bool(fixed)):
         scores[key] = rated(key[0], made)
         metrics[key] = made[0].metric
     form, steps = [*scores][-1] if fixed else min(scores, key=scores.__getitem__)
     if in_folds:
         (*_, ((form, steps), (machine,))) = recursions([sample], kernel, [form], steps, True)
         metrics[form, steps] = machine.metric
-    options = {"metric": form, "metric_steps": steps or None}
     trace = ChoiceTrace(
         by="recursive feature machines",
         options=["metric", "metric_steps"],
@@ -595,9 +594,4 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> ResolvedInp
         tried=[[*count, value] for count, value in scores.items()],
         chosen=[form, steps],
     )
-    metric = metrics[form, steps]
-    if "leaf_rows" in method.options and steps and _has_more_rows(problem):
-        rows = problem.rows(teaching(n, problem.n_inputs, method.seed))
-        metric = _taught(rows, kernel, form, steps, method.seed) or metric
-    scaler = replace(scaler, metric=metric)
-    return ResolvedInputs(scaler, options, [] if fixed else [trace])
+    return (form, steps), metrics[form, steps], trace

@@ -32,7 +32,7 @@ from rfx.fitting.selection import LEARNT
 from rfx.fitting.weights import mean, part
 from rfx.kernels.gradients import outer_product
 from rfx.operators.kernel import coefficients, left_out
-from rfx.types import Inputs, KernelParams
+from rfx.types import DeviceArray, Inputs, KernelParams
 
 # Maximum rows by which inputs are chosen, and from which a metric is learnt.
 ROWS = 2000
@@ -144,11 +144,17 @@ class Sample:
         """The machine of the best of METRIC_LAMS, searched from one of them on while the error
         falls.
         """
-        Z = self.problem.X if metric is None else metric.transform(self.problem.X)
-        params = bandwidth(kernel, Z, self.seed, width)
-        K = kernels.values(kernel, Z, Z, params)
+        Z, params, K = self._values(kernel, metric, width)
         lam = self._best_lam(K, METRIC_LAM if lam is None else lam)
         return Machine(Z, params, width, metric, lam, *self._error(K, lam))
+
+    def _values(
+        self, kernel: str, metric: Metric | None, width: float
+    ) -> tuple[Inputs, KernelParams, DeviceArray]:
+        """The rows mapped by a metric, the kernel's parameters for these, and its values."""
+        Z = self.problem.X if metric is None else metric.transform(self.problem.X)
+        params = bandwidth(kernel, Z, self.seed, width)
+        return Z, params, kernels.values(kernel, Z, Z, params)
 
     def _best_lam(self, K: np.ndarray, first: float) -> float:
         """The best of METRIC_LAMS on some of the rows, searched from the first one on."""
@@ -165,9 +171,7 @@ class Sample:
         metric: Metric | None = None
         lam = METRIC_LAM
         for _ in range(steps):
-            Z = self.problem.X if metric is None else metric.transform(self.problem.X)
-            params = bandwidth(kernel, Z, self.seed, METRIC_WIDTH)
-            K = kernels.values(kernel, Z, Z, params)
+            Z, params, K = self._values(kernel, metric, METRIC_WIDTH)
             lam = self._best_lam(K, lam)
             coef = coefficients(K, targets, lam, 1 / own)
             if coef is None:
@@ -421,6 +425,24 @@ def teaching(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
     """The rows from which a method with leaves learns a metric again: `sampled` ones and others."""
     count = max(ROWS, min(TEACHING_ROWS, int(TEACHING_SHARE * n_rows)))
     return random_rows(n_rows, min(count, most_rows(n_inputs)), seed=seed)
+
+
+def taught_again(
+    problem: Problem,
+    scaled: Callable[[np.ndarray], Problem],
+    kernel: str,
+    iterate: Iterate,
+    seed: int,
+) -> Metric | None:
+    """The metric of an iterate, learnt from more of the problem's rows than the choice used; None
+    if there are no more. scaled: a function from numbers of rows to these rows, scaled.
+    """
+    rows = teaching(problem.n_rows, problem.n_inputs, seed)
+    form, steps = iterate
+    if not steps or problem.constrained or len(rows) <= ROWS:
+        return None
+    problem.doing("learning the metric from more rows")
+    return Sample.of(scaled(rows), len(rows), seed).taught(kernel, form, steps)
 
 
 def learns_again(method: Method) -> bool:

@@ -89,7 +89,7 @@ from rfx.solvers.base import Solution
 from rfx.types import Inputs, JsonObject, KernelParams
 
 log = logging.getLogger(__name__)
-T = TypeVar("T", bound="MetricFit")
+AnyFit = TypeVar("AnyFit", bound="MetricFit")
 KERNELS = ("laplacian-l2", "laplacian")
 # The arrays of a model apart from those of its tree: the rows, and the machines of the leaves.
 ARRAYS = {
@@ -782,13 +782,13 @@ def _kernel_fit(leaf: LeafRows, kernel: str, method: Local, lam: float) -> LeafF
 
 
 def _best_metric(
-    fit: Callable[[Metric | None, float], T],
+    fit: Callable[[Metric | None, float], AnyFit],
     lam: float,
     steps: int,
     full: bool,
     seed: int,
     optimism: float = 0.0,
-) -> T:
+) -> AnyFit:
     """The last of the machines that `fit` returns for a metric and lambda, while each metric that
     the one before teaches reduces the error; optimism: by which an error is too small.
     """
@@ -826,6 +826,7 @@ def _fit_all(leaf: LeafRows, kernel: str, seed: int, metric: Metric | None, lam:
     Z, params = _mapped(leaf, kernel, metric, seed)
     targets, unit = leaf.targets, 1 / leaf.weights
     K = kernels.values(kernel, Z, Z, params)
+    # as in `_fit_learning`
     while not (solved := left_out(K, targets, lam, unit, leaf.groups, leaf.last, centred=True)):
         lam *= 10
     out = leaf.rows.Y[-leaf.last :] - solved.residuals

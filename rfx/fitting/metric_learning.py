@@ -161,8 +161,8 @@ class Sample:
         stride = min(EVERY, max(1, len(K) // CHOOSING))
         return best_lam(METRIC_LAMS, first, lambda lam: self._error(K, lam, stride)[0])[0]
 
-    def taught(self, kernel: str, form: str, steps: int) -> Metric | None:
-        """The metric of so many iterations, each learnt from all rows; None if a machine is
+    def metrics(self, kernel: str, form: str, steps: int) -> Iterator[Metric]:
+        """The metrics of up to so many iterations, each learnt from all rows; fewer if a machine is
         constant.
         """
         Y, own = self.problem.Y, self.problem.weights
@@ -175,12 +175,19 @@ class Sample:
             lam = self._best_lam(K, lam)
             coef = coefficients(K, targets, lam, 1 / own)
             if coef is None:
-                return None
+                return
             full = form == "full"
             metric = next_metric(kernel, Z, coef, params, metric, full, own, self.seed)
             if metric is None:
-                return None
-        return metric
+                return
+            yield metric
+
+    def taught(self, kernel: str, form: str, steps: int) -> Metric | None:
+        """The metric of so many iterations, each learnt from all rows; None if a machine is
+        constant.
+        """
+        metrics = list(self.metrics(kernel, form, steps))
+        return metrics[-1] if len(metrics) == steps else None
 
     def first(self, kernel: str, narrower: Sequence[float]) -> Machine:
         """The machine without a metric, with the usual bandwidth, or with multiples of it while
@@ -427,22 +434,17 @@ def teaching(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
     return random_rows(n_rows, min(count, most_rows(n_inputs)), seed=seed)
 
 
-def taught_again(
-    problem: Problem,
-    scaled: Callable[[np.ndarray], Problem],
-    kernel: str,
-    iterate: Iterate,
-    seed: int,
-) -> Metric | None:
-    """The metric of an iterate, learnt from more of the problem's rows than the choice used; None
-    if there are no more. scaled: a function from numbers of rows to these rows, scaled.
+def teaching_sample(
+    problem: Problem, scaled: Callable[[np.ndarray], Problem], seed: int
+) -> Sample | None:
+    """The rows from which a method with leaves learns a metric again; None if they are no more than
+    the choice used. scaled: a function from numbers of rows to these rows, scaled.
     """
     rows = teaching(problem.n_rows, problem.n_inputs, seed)
-    form, steps = iterate
-    if not steps or problem.constrained or len(rows) <= ROWS:
+    if problem.constrained or len(rows) <= ROWS:
         return None
     problem.doing("learning the metric from more rows")
-    return Sample.of(scaled(rows), len(rows), seed).taught(kernel, form, steps)
+    return Sample.of(scaled(rows), len(rows), seed)
 
 
 def learns_again(method: Method) -> bool:

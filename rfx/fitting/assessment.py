@@ -409,7 +409,7 @@ def _rows_without_choice(
         method = method.updated(class_weight=None)
     table = TrainingTable.of_rows(*prepared.rows)
     rows = _predict_without(trainer, model, method, table, parts)
-    return replace(rows, by=f"{len(parts)}-fold cross-validation")
+    return replace(rows, by=f"{len(parts)}-fold cross-validation", folds=len(parts))
 
 
 def _number_of_folds(problem: Problem) -> int:
@@ -440,11 +440,20 @@ def _assess_left_out(model: Pipeline, table: TrainingTable, seed: int) -> Assess
         parts = [(_may_teach(rows.numbers, len(y), table.constraint), rows.numbers)]
     else:
         splitter = Splitter(len(y), seed, table.constraint)
-        folds = splitter.folds(_strata(y, model.task), SCORE_FOLDS)
+        folds = splitter.folds(_strata(y, model.task), _folds_of_others(rows, len(y)))
         parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
     found = OutOfSamplePredictions(rows.decision[places], rows.y[places], f"by {rows.by}")
     return Assessment((found,), parts, refitted=False)
+
+
+def _folds_of_others(rows: OutOfSamplePredictions, count: int) -> int:
+    """In how many folds other models predict the rows left out of a model of `count` rows: in those
+    of the model, so that they learn from as many rows, but no more than SCORE_FOLDS.
+    """
+    if rows.folds is not None:
+        return min(rows.folds, SCORE_FOLDS)
+    return LEAST_FOLDS if count > MANY_ROWS else SCORE_FOLDS
 
 
 def _may_teach(rows: np.ndarray, count: int, constraint: SplitConstraint | None) -> np.ndarray:

@@ -210,12 +210,15 @@ class OutOfSamplePredictions:
         How the rows were left out, in words.
     numbers : array, (n,), or None
         Ascending, of the rows among the training rows.
+    folds : int or None
+        In how many folds the rows were left out, if in folds.
     """
 
     decision: np.ndarray
     y: np.ndarray
     by: str
     numbers: np.ndarray | None = None
+    folds: int | None = None
 
 
 @dataclass(frozen=True)

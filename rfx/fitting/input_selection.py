@@ -618,15 +618,27 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> ResolvedInp
     forms, seed = _forms(method.metric), method.seed
     fixed = method.metric_steps if len(forms) == 1 else None
     kernel = learner(method.get("kernel"))
-    sample = Sample.of(problem, ROWS, seed)
     own = allowed(forms, problem.X, kernel)
-    iterate, metric, trace = _best_metric(sample, kernel, own, fixed)
-    if "leaf_rows" in method.options:
-        more = teaching_sample(problem, problem.rows, seed) if iterate[1] else None
-        metric = (more.taught(kernel, *iterate) if more else None) or metric
+    has_leaves = "leaf_rows" in method.options
+    metric = _taught(problem, kernel, (own[0], fixed), seed) if fixed and has_leaves else None
+    if fixed and metric is not None:
+        options = {"metric": own[0], "metric_steps": fixed}
+        return ResolvedInputs(replace(scaler, metric=metric), options, [])
+    iterate, metric, trace = _best_metric(Sample.of(problem, ROWS, seed), kernel, own, fixed)
+    if has_leaves:
+        metric = _taught(problem, kernel, iterate, seed) or metric
     form, steps = iterate
     options = {"metric": form, "metric_steps": steps or None}
     return ResolvedInputs(replace(scaler, metric=metric), options, [] if fixed else [trace])
+
+
+def _taught(problem: Problem, kernel: str, iterate: Iterate, seed: int) -> Metric | None:
+    """The metric of an iterate, learnt from the rows of `teaching_sample` of a scaled problem; None
+    if these are no more than those of the choice, or a machine is constant.
+    """
+    form, steps = iterate
+    sample = teaching_sample(problem, problem.rows, seed) if steps else None
+    return sample.taught(kernel, form, steps) if sample else None
 
 
 def _best_metric(

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from rfx import kernels, methods
+from rfx.data.training_table import TrainingTable
+from rfx.fitting import assessment
+from rfx.fitting.assessment import AssessmentPlan, fit_and_assess
 from rfx.fitting.training import Trainer
 from rfx.operators.kernel import left_out
 
@@ -131,3 +134,20 @@ def test_few_rows_are_left_out_of_every_choice(name, data):
         other = trainer.fit(X[kept], data.values[kept])
         expected = model.as_own(other, other.decision_function(X[row : row + 1]))
         assert model.left_out.decision[row] == pytest.approx(expected[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("few, many, folds", [(90, 90, 5), (0, 90, 3), (0, 40, 3)])
+def test_other_models_predict_in_the_folds_of_the_score(few, many, folds, rng, set_sizes):
+    """In ten folds the model's score costs little, and that of boosting much."""
+    set_sizes(assessment, FEW_ROWS=few, ENOUGH_ROWS=few, MANY_ROWS=many)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.normal(size=60)
+    options = {"task": "regression", "scaling": "standard", "kernel": "laplacian", "lam": 0.1}
+    options |= {"metric": "diagonal", "metric_steps": 1} if many > 60 else {"metric": "none"}
+    trainer = Trainer(methods.get("local").of(options | {"leaf_steps": 0}), predicts_left_out=True)
+    trained = fit_and_assess(
+        trainer, TrainingTable.of_rows(X, y), AssessmentPlan(hold_out_for_score=True)
+    )
+    parts = trained.assessment.parts
+    assert len(parts) == folds
+    assert sorted(np.concatenate([out for _, out in parts])) == list(range(60))

@@ -148,12 +148,15 @@ class SearchRound:
     number : int
     kept : int or None
         Number of points in the next round; None in the last.
+    slack : float
+        Fraction of the lowest error by which that of a point in the next round may exceed it.
     """
 
     rows: int
     parts: int = 1
     number: int = 0
     kept: int | None = None
+    slack: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -235,9 +238,6 @@ class SearchGrid:
     various : str or None
         The option of which the best point with each value reaches the next round first, then the
         second best, and so on.
-    slack : float
-        Fraction of the lowest error of a round by which that of a point in the next round may
-        exceed it.
     """
 
     points: Sequence[Point]
@@ -250,7 +250,6 @@ class SearchGrid:
     above: int | None = None
     lenient: bool = False
     various: str | None = None
-    slack: float = math.inf
 
     def kept(self, points: list[Point], most: int | None) -> list[Point]:
         """The points, best first, that reach the next round."""
@@ -460,7 +459,7 @@ class Search:
         for round in self.grid.rounds:
             sized = [self.grid.at(point, round.number) for point in points]
             trials = sorted(self._each(sized, round), key=self._loss)
-            close = self._close_to_best(trials)
+            close = self._close_to_best(trials, round.slack)
             ranked = self.grid.kept([trial.point for trial in trials], round.kept)
             points = [point for point in ranked if point in close]
         best = self._best()
@@ -472,11 +471,11 @@ class Search:
     def _loss(self, trial: Trial) -> float:
         return self.criterion.loss(trial.score)
 
-    def _close_to_best(self, trials: Sequence[Trial]) -> list[Point]:
+    def _close_to_best(self, trials: Sequence[Trial], slack: float) -> list[Point]:
         """The points of the trials of a round, best first, whose errors are within the slack."""
-        if not trials or math.isinf(self.grid.slack):
+        if not trials or math.isinf(slack):
             return [trial.point for trial in trials]
-        most = (1 + self.grid.slack) * self.criterion.error(trials[0].score)
+        most = (1 + slack) * self.criterion.error(trials[0].score)
         return [trial.point for trial in trials if self.criterion.error(trial.score) <= most]
 
     def _best(self) -> Trial:

@@ -309,10 +309,10 @@ def test_the_first_of_the_best_is_taken_and_never_one_that_is_not_finite(measure
 
 
 def test_points_far_above_the_lowest_error_do_not_go_on():
-    rounds, errors = [SearchRound(10, 1, 0, 3), SearchRound(100, 1, 1)], {1: 0.31, 2: 0.2, 3: 0.29}
-    asked = grid(points(*errors), rounds=rounds, slack=0.5)
+    rounds, errors = [SearchRound(10, 1, 0, 3, 0.5), SearchRound(100)], {1: 0.31, 2: 0.2, 3: 0.29}
+    asked = grid(points(*errors), rounds=rounds)
     found = search(lambda point, round, lams: [errors[point["gamma"]]], asked, ERROR)
-    assert [one.point["gamma"] for one in found.trials if one.round.number == 1] == [2, 3]
+    assert [one.point["gamma"] for one in found.trials if one.round.rows == 100] == [2, 3]
 
 
 def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_best():

@@ -308,6 +308,18 @@ def test_the_best_combinations_are_compared_again_in_leaves(few_rows_choose, set
     assert chosen == min(rounds[-1], key=lambda row: row[-1])[:-1]
 
 
+def test_a_kernel_far_behind_after_one_iteration_is_tried_with_several(set_sizes):
+    """With five, it may have a tenth of the error."""
+    set_sizes(metric_learning, FOLDED=100)
+    X = np.random.default_rng(1).uniform(-1, 1, (700, 8))
+    Y = np.abs(X).sum(axis=1)[:, None]
+    names = ("laplacian", "laplacian-l2")
+    trials = choose(X, Y, scalings=("none",), kernels=names, forms=()).steps[0].tried
+    near, far = (min(t[-1] for t in trials if t[1] == name and t[-2] == 1) for name in names)
+    assert far > (1 + input_selection.SLACK) * near
+    assert {trial[1] for trial in trials if trial[-2] == 2} == set(names)
+
+
 def test_leaves_compare_no_combination_far_above_the_lowest_error(few_rows_choose, set_sizes):
     """A metric halves the error, so that none without one is compared again."""
     few_rows_choose(200)

@@ -476,9 +476,9 @@ class InputSearch:
             errors = errors_in_leaves(chosen.kernel, scaler, leaves, self.seed)
             one = chosen._replace(steps=steps)
             trials.append([*one, round_number, float(np.mean(errors))])
-            if _with_hurdle(one.form, errors, leaves) >= least:
+            if trials[-1][-1] >= least:
                 break
-            least = float(np.mean(errors))
+            least = trials[-1][-1]
             best = ChoiceInLeaves(one, metric, round_number, trials)
         return replace(best, trials=trials)
 
@@ -527,9 +527,7 @@ def _rows_of(evidence: Evidence) -> list[list[Any]]:
 def _with_hurdle(
     form: str, errors: Sequence[float] | np.ndarray, leaves: Sequence[Problem]
 ) -> float:
-    """The mean error in leaves as it is compared: a metric, and each further iteration, must reduce
-    it by `least_gain`.
-    """
+    """The mean error in leaves as it is compared: a metric must reduce it by `least_gain`."""
     hurdle = 0.0 if form == "none" else least_gain(sum(leaf.n_rows for leaf in leaves))
     return float(np.mean(errors)) * (1 + hurdle)
 

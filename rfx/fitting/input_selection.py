@@ -473,12 +473,12 @@ class InputSearch:
         metrics = sample.metrics(chosen.kernel, chosen.form, self.candidates.steps)
         for steps, metric in enumerate(metrics, 1):
             scaler = replace(self._scaler(chosen.scaling), metric=metric)
-            errors = errors_in_leaves(chosen.kernel, scaler, leaves, self.seed)
+            error = float(np.mean(errors_in_leaves(chosen.kernel, scaler, leaves, self.seed)))
             one = chosen._replace(steps=steps)
-            trials.append([*one, round_number, float(np.mean(errors))])
-            if trials[-1][-1] >= least:
+            trials.append([*one, round_number, error])
+            if error >= least:
                 break
-            least = trials[-1][-1]
+            least = error
             best = ChoiceInLeaves(one, metric, round_number, trials)
         return replace(best, trials=trials)
 

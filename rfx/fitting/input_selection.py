@@ -75,7 +75,7 @@ INPUTS = ("scaling", "kernel", "metric", "metric_steps")
 ROUNDS = ((500, 4, 1), (1000, 3, METRIC_STEPS))
 # No point whose error is more than that above the lowest remains after a round of several
 # iterations: on 45 tables, no choice fell behind by more than 43 %. After a single one, kernel
-# laplacian-l2 was 55 % behind on parkinsons, where it has a tenth of the error after five.
+# laplacian-l2 was 55 % behind on parkinsons, where its models have less than a tenth of the error.
 SLACK = 0.5
 # A round has at most this fraction of the rows of the last.
 FEWER = 0.75
@@ -87,8 +87,8 @@ FEWER = 0.75
 PILOT = 1 << 17
 LEAVES = 4
 # The iterate of a metric that is compared there: on covtype, the second one of 2,000 rows seemed
-# worse than the first, and reduced the error in leaves by 7 %; the fifth seemed best on ijcnn1, and
-# had twice the error there.
+# worse than the first, and reduced the error in leaves by 5 to 9 %; the fourth seemed best on
+# ijcnn1, and had 1.5 times the error of the first there.
 EARLY = 2
 # A trial takes about as long as that many of other searches with the same work: it learns a metric.
 METRIC_WORK = 3.0
